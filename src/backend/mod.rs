@@ -1,0 +1,143 @@
+//! Backends: the element type and the arithmetic that every kernel is written in.
+//!
+//! A backend is a type parameter of graphs, programs and operations. [`Strict`] gives the same bits on every machine;
+//! a faster or a vendor's arithmetic is another implementation of [`Backend`].
+
+mod real;
+mod sqrt;
+pub(crate) mod tile;
+
+pub use real::Real;
+pub use tile::{Matrix, Start};
+
+use core::marker::PhantomData;
+
+/// An element type with its arithmetic.
+///
+/// All methods have a default that is exact in the sense of [`Strict`]; a backend overrides what it does otherwise.
+pub trait Backend: Copy + 'static {
+    /// The element type.
+    type Elem: Real;
+
+    /// `a * b + c`.
+    #[must_use]
+    #[inline(always)]
+    fn mul_add(a: Self::Elem, b: Self::Elem, c: Self::Elem) -> Self::Elem {
+        a * b + c
+    }
+
+    /// The exponential function.
+    #[must_use]
+    #[inline(always)]
+    fn exp(x: Self::Elem) -> Self::Elem {
+        x.exp()
+    }
+
+    /// The natural logarithm.
+    #[must_use]
+    #[inline(always)]
+    fn ln(x: Self::Elem) -> Self::Elem {
+        x.ln()
+    }
+
+    /// The hyperbolic tangent.
+    #[must_use]
+    #[inline(always)]
+    fn tanh(x: Self::Elem) -> Self::Elem {
+        x.tanh()
+    }
+
+    /// The logistic function 1 / (1 + e^-x), computed from e^-|x| so that it neither overflows nor loses its small end.
+    #[must_use]
+    #[inline(always)]
+    fn sigmoid(x: Self::Elem) -> Self::Elem {
+        let e = Self::exp(-x.abs());
+        let one = Self::Elem::ONE;
+        if x < Self::Elem::ZERO { e / (one + e) } else { one / (one + e) }
+    }
+
+    /// The sum of `f` over pairs from `a` and `b`, in the one order that this project adds runs in: element `i` goes to
+    /// partial sum `i % 8`, and the eight are combined in a fixed tree. So the width of a vector unit changes no bit.
+    #[must_use]
+    #[inline(always)]
+    fn sum_pairs(
+        a: &[Self::Elem],
+        b: &[Self::Elem],
+        f: impl Fn(Self::Elem, Self::Elem, Self::Elem) -> Self::Elem,
+    ) -> Self::Elem {
+        let mut lanes = [Self::Elem::ZERO; 8];
+        let (a_blocks, a_tail) = a.as_chunks::<8>();
+        let (b_blocks, b_tail) = b.as_chunks::<8>();
+        for (a, b) in a_blocks.iter().zip(b_blocks) {
+            for ((lane, &a), &b) in lanes.iter_mut().zip(a).zip(b) {
+                *lane = f(*lane, a, b);
+            }
+        }
+        for ((lane, &a), &b) in lanes.iter_mut().zip(a_tail).zip(b_tail) {
+            *lane = f(*lane, a, b);
+        }
+        let [l0, l1, l2, l3, l4, l5, l6, l7] = lanes;
+        ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))
+    }
+
+    /// The sum of `x`, in the order of [`Backend::sum_pairs`].
+    #[must_use]
+    #[inline(always)]
+    fn sum(x: &[Self::Elem]) -> Self::Elem {
+        Self::sum_pairs(x, x, |sum, x, _| sum + x)
+    }
+
+    /// The dot product, in the order of [`Backend::sum_pairs`].
+    #[must_use]
+    #[inline(always)]
+    fn dot(a: &[Self::Elem], b: &[Self::Elem]) -> Self::Elem {
+        Self::sum_pairs(a, b, |sum, a, b| Self::mul_add(a, b, sum))
+    }
+
+    /// The matrix product `c = a b` or `c += a b` of `m x k` and `k x n`. Each element of `c` has one accumulator, to
+    /// which the `k` products are added in ascending order.
+    #[inline]
+    fn matmul(
+        [m, n, k]: [usize; 3],
+        a: Matrix<'_, Self::Elem>,
+        b: Matrix<'_, Self::Elem>,
+        c: &mut [Self::Elem],
+        c_row: usize,
+        start: Start,
+    ) {
+        tile::matmul::<Self>([m, n, k], a, b, c, c_row, start);
+    }
+}
+
+/// Multiply, then add; never fused, never reassociated, functions from `libm`: the same bits on every target.
+#[derive(Clone, Copy, Debug)]
+pub struct Strict<T>(PhantomData<T>);
+
+impl<T: Real> Backend for Strict<T> {
+    type Elem = T;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_takes_eight_strided_partial_sums_in_a_fixed_tree() {
+        // 2^24 absorbs a single 1 in f32; which ones survive shows the order.
+        let x: [f32; 19] = core::array::from_fn(|i| if i == 0 { 16_777_216.0 } else { 1.0 });
+        let lane = |l: usize| (l..19).step_by(8).fold(0.0, |s, i| s + x[i]);
+        let l: [f32; 8] = core::array::from_fn(lane);
+        let want = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
+        assert_eq!(Strict::<f32>::sum(&x).to_bits(), want.to_bits());
+    }
+
+    #[test]
+    fn sigmoid_is_stable_over_the_whole_range() {
+        for x in [-1e30_f32, -120.0, -88.0, -1.0, 0.0, 1.0, 120.0, 1e30] {
+            let want = 1.0 / (1.0 + (-f64::from(x)).exp());
+            let got = f64::from(Strict::<f32>::sigmoid(x));
+            assert!((got - want).abs() <= 2e-7 * want + 1e-45, "sigmoid({x}) = {got}, expected {want}");
+        }
+        assert!(Strict::<f32>::sigmoid(f32::NAN).is_nan());
+    }
+}

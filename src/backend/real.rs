@@ -1,0 +1,148 @@
+//! Element types: `f32` and `f64` with the functions that a kernel needs, from `libm` so that they are the same on every
+//! target.
+
+use super::sqrt;
+
+use core::fmt::{Debug, Display};
+use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
+
+/// A floating-point element type. Implemented for `f32` and `f64`.
+pub trait Real:
+    Copy
+    + Debug
+    + Display
+    + Default
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
+    + Send
+    + Sync
+    + 'static
+{
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// Infinity.
+    const INFINITY: Self;
+    /// Bits of the significand, the hidden one included.
+    const PRECISION: u32;
+
+    /// An integer as an element, rounded to nearest.
+    fn from_usize(n: usize) -> Self;
+    /// The element as an integer where it is one of 0 to 2^24, else `None`.
+    fn to_index(self) -> Option<usize>;
+    /// Rounded to `f32`, for messages.
+    fn to_f32(self) -> f32;
+    /// Chooses from a constant that was rounded to both types when it was compiled, so that a microcontroller never
+    /// converts a double.
+    fn choose(single: f32, double: f64) -> Self;
+    /// A number in [0, 1), from the top bits of `random`.
+    fn unit(random: u64) -> Self;
+    /// Neither infinite nor NaN.
+    fn is_finite(self) -> bool;
+    /// The absolute value.
+    fn abs(self) -> Self;
+    /// The square root, correctly rounded.
+    fn sqrt(self) -> Self;
+    /// The exponential function.
+    fn exp(self) -> Self;
+    /// The natural logarithm.
+    fn ln(self) -> Self;
+    /// The hyperbolic tangent.
+    fn tanh(self) -> Self;
+
+    /// The larger; NaN where one is NaN.
+    #[must_use]
+    #[inline(always)]
+    fn maximum(self, other: Self) -> Self {
+        // The first comparison fails for a NaN in `self`, which is then kept.
+        if other > self || other.is_nan() { other } else { self }
+    }
+
+    /// Whether this is a NaN.
+    #[must_use]
+    #[inline(always)]
+    #[allow(clippy::eq_op)]
+    fn is_nan(self) -> bool {
+        self != self
+    }
+}
+
+macro_rules! real {
+    ($t:ident, $precision:literal, |$single:ident, $double:ident| $own:ident, $unit:path,
+     $sqrt:path, $exp:path, $ln:path, $tanh:path) => {
+        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_lossless)]
+        impl Real for $t {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const INFINITY: Self = $t::INFINITY;
+            const PRECISION: u32 = $precision;
+
+            #[inline(always)]
+            fn from_usize(n: usize) -> Self {
+                n as u32 as $t
+            }
+            #[inline(always)]
+            fn to_index(self) -> Option<usize> {
+                let index = self as u32;
+                (index as $t == self && index <= 1 << 24).then_some(index as usize)
+            }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                self as f32
+            }
+            #[inline(always)]
+            fn choose($single: f32, $double: f64) -> Self {
+                $own
+            }
+            #[inline(always)]
+            fn unit(random: u64) -> Self {
+                $unit(random)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $t::abs(self)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $sqrt(self)
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                $ln(self)
+            }
+            #[inline(always)]
+            fn tanh(self) -> Self {
+                $tanh(self)
+            }
+        }
+    };
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn unit_f32(random: u64) -> f32 {
+    (random >> 40) as u32 as f32 * (1.0 / 16_777_216.0)
+}
+
+#[allow(clippy::cast_precision_loss)]
+fn unit_f64(random: u64) -> f64 {
+    (random >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
+}
+
+real!(f32, 24, |single, _double| single, unit_f32, sqrt::sqrt_f32, libm::expf, libm::logf, libm::tanhf);
+real!(f64, 53, |_single, double| double, unit_f64, sqrt::sqrt_f64, libm::exp, libm::log, libm::tanh);

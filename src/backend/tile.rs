@@ -1,0 +1,306 @@
+//! The matrix product: a register tile of `MR x NR` accumulators, one portable source for every target.
+//!
+//! Every element of the result has one accumulator, and its `k` products are added in ascending order; the shape of the
+//! tile therefore changes no bit. Strides are free, so a transposed operand is read where it lies.
+
+#![allow(unsafe_code)]
+
+use super::{Backend, Real};
+
+/// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a, E> {
+    /// The elements.
+    pub data: &'a [E],
+    /// The distance between rows.
+    pub row: usize,
+    /// The distance between columns.
+    pub col: usize,
+}
+
+/// What the accumulators start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// Zero: the product is written.
+    Zero,
+    /// What the output holds: the product is added, its terms one after the other.
+    Output,
+}
+
+impl Start {
+    /// [`Start::Output`] where `add`.
+    #[must_use]
+    #[inline(always)]
+    pub fn adding(add: bool) -> Self {
+        if add { Self::Output } else { Self::Zero }
+    }
+}
+
+/// Rows of a full tile.
+const MR: usize = 4;
+/// Columns of a full tile: two 128-bit vectors, or what a core without vectors has registers for.
+const NR: usize =
+    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32")) { 8 } else { 4 };
+
+/// An operand while it is walked: `step` along `k`, `side` along its own axis of the result.
+struct Walk<E> {
+    at: *const E,
+    side: usize,
+    step: usize,
+}
+
+impl<E> Clone for Walk<E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<E> Copy for Walk<E> {}
+
+impl<E> Walk<E> {
+    /// The walk that starts `n` rows or columns further.
+    ///
+    /// # Safety
+    /// Row or column `n` lies within the matrix.
+    #[inline(always)]
+    unsafe fn skip(self, n: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Self { at: unsafe { self.at.add(n * self.side) }, ..self }
+    }
+}
+
+/// How far the last element of an `outer x inner` matrix lies from its first, plus one; `None` beyond `usize`.
+fn extent(outer: usize, inner: usize, row: usize, col: usize) -> Option<usize> {
+    let last = (outer - 1).checked_mul(row)?.checked_add((inner - 1).checked_mul(col)?)?;
+    last.checked_add(1)
+}
+
+/// See [`Backend::matmul`]. Slices that are too short for the sizes are a fault of the caller, on which nothing is
+/// written.
+#[inline]
+pub(crate) fn matmul<B: Backend>(
+    [m, n, k]: [usize; 3],
+    a: Matrix<'_, B::Elem>,
+    b: Matrix<'_, B::Elem>,
+    c: &mut [B::Elem],
+    c_row: usize,
+    start: Start,
+) {
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k == 0 {
+        if start == Start::Zero {
+            for row in c.chunks_mut(c_row.max(1)).take(m) {
+                row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO);
+            }
+        }
+        return;
+    }
+    let fits = |extent: Option<usize>, len: usize| extent.is_some_and(|extent| extent <= len);
+    let all_fit = fits(extent(m, k, a.row, a.col), a.data.len())
+        && fits(extent(k, n, b.row, b.col), b.data.len())
+        && fits(extent(m, n, c_row, 1), c.len())
+        && (m == 1 || c_row >= n);
+    debug_assert!(all_fit, "matmul: {m} x {n} x {k} does not fit its slices");
+    if !all_fit {
+        return;
+    }
+    let a = Walk { at: a.data.as_ptr(), side: a.row, step: a.col };
+    let b = Walk { at: b.data.as_ptr(), side: b.col, step: b.row };
+    let keep = start == Start::Output;
+    // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
+    unsafe { all_columns::<B>([m, n, k], a, b, c.as_mut_ptr(), c_row, keep) }
+}
+
+/// # Safety
+/// The `m x k`, `k x n` and `m x n` matrices lie within memory that `a` and `b` may read and `c` may write.
+#[inline(always)]
+unsafe fn all_columns<B: Backend>(
+    [m, n, k]: [usize; 3],
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    c: *mut B::Elem,
+    c_row: usize,
+    keep: bool,
+) {
+    let mut j = 0;
+    // SAFETY: tiles stay within the first `n` columns.
+    unsafe {
+        while j + NR <= n {
+            all_rows::<B, NR>(m, k, a, b.skip(j), c.add(j), c_row, keep);
+            j += NR;
+        }
+        if NR > 4 && j + 4 <= n {
+            all_rows::<B, 4>(m, k, a, b.skip(j), c.add(j), c_row, keep);
+            j += 4;
+        }
+        while j < n {
+            all_rows::<B, 1>(m, k, a, b.skip(j), c.add(j), c_row, keep);
+            j += 1;
+        }
+    }
+}
+
+/// # Safety
+/// As [`all_columns`], for `N` columns.
+#[inline(always)]
+unsafe fn all_rows<B: Backend, const N: usize>(
+    m: usize,
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    c: *mut B::Elem,
+    c_row: usize,
+    keep: bool,
+) {
+    let mut i = 0;
+    // SAFETY: tiles stay within the first `m` rows.
+    unsafe {
+        while i + MR <= m {
+            either_stride::<B, MR, N>(k, a.skip(i), b, c.add(i * c_row), c_row, keep);
+            i += MR;
+        }
+        while i < m {
+            either_stride::<B, 1, N>(k, a.skip(i), b, c.add(i * c_row), c_row, keep);
+            i += 1;
+        }
+    }
+}
+
+/// Where there are vectors, a second copy of the tile knows that `b`'s columns are neighbours and loads them at once.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn either_stride<B: Backend, const M: usize, const N: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    c: *mut B::Elem,
+    c_row: usize,
+    keep: bool,
+) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        if NR > 4 && N > 1 && b.side == 1 {
+            tile::<B, M, N>(k, a, Walk { side: 1, ..b }, c, c_row, keep);
+        } else {
+            tile::<B, M, N>(k, a, b, c, c_row, keep);
+        }
+    }
+}
+
+/// `M x N` elements of the product in registers.
+///
+/// # Safety
+/// `k` columns of `M` rows of `a`, `k` rows of `N` columns of `b`, and `M` rows of `N` columns of `c` lie within their
+/// slices.
+#[inline(always)]
+unsafe fn tile<B: Backend, const M: usize, const N: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    c: *mut B::Elem,
+    c_row: usize,
+    keep: bool,
+) {
+    let mut sums = [[B::Elem::ZERO; N]; M];
+    let (mut a_at, mut b_at) = (a.at, b.at);
+    // SAFETY: every access is one of those that the caller promised; the pointers move past the last element at most
+    // once, and by `wrapping_add`.
+    unsafe {
+        if keep {
+            for (i, row) in sums.iter_mut().enumerate() {
+                for (j, sum) in row.iter_mut().enumerate() {
+                    *sum = *c.add(i * c_row + j);
+                }
+            }
+        }
+        for _ in 0..k {
+            let mut b_row = [B::Elem::ZERO; N];
+            for (j, b_value) in b_row.iter_mut().enumerate() {
+                *b_value = *b_at.add(j * b.side);
+            }
+            for (i, row) in sums.iter_mut().enumerate() {
+                let a_value = *a_at.add(i * a.side);
+                for (sum, &b_value) in row.iter_mut().zip(&b_row) {
+                    *sum = B::mul_add(a_value, b_value, *sum);
+                }
+            }
+            a_at = a_at.wrapping_add(a.step);
+            b_at = b_at.wrapping_add(b.step);
+        }
+        for (i, row) in sums.iter().enumerate() {
+            for (j, &sum) in row.iter().enumerate() {
+                *c.add(i * c_row + j) = sum;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Strict;
+
+    /// The definition: one accumulator, ascending k.
+    fn reference(
+        [m, n, k]: [usize; 3],
+        a: Matrix<'_, f32>,
+        b: Matrix<'_, f32>,
+        c: &mut [f32],
+        c_row: usize,
+        start: Start,
+    ) {
+        for i in 0..m {
+            for j in 0..n {
+                let mut sum = if start == Start::Output { c[i * c_row + j] } else { 0.0 };
+                for l in 0..k {
+                    sum += a.data[i * a.row + l * a.col] * b.data[l * b.row + j * b.col];
+                }
+                c[i * c_row + j] = sum;
+            }
+        }
+    }
+
+    #[test]
+    fn every_tile_and_stride_gives_the_bits_of_the_definition() {
+        let values = |n: usize, seed: u32| -> std::vec::Vec<f32> {
+            (0..n as u32).map(|i| ((i * 7919 + seed) % 1009) as f32 / 97.0 - 5.0).collect()
+        };
+        let sizes: &[usize] = if cfg!(miri) { &[1, 5, 9] } else { &[0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 17] };
+        for &m in sizes {
+            for &n in sizes {
+                for k in [0, 1, 2, 11] {
+                    let (a, b) = (values(m * k, 3), values(k * n, 5));
+                    let c_row = n + 3;
+                    let c = values(m * c_row, 7);
+                    for (a_row, a_col) in [(k, 1), (1, m)] {
+                        for (b_row, b_col) in [(n, 1), (1, k)] {
+                            for start in [Start::Zero, Start::Output] {
+                                let (mut want, mut got) = (c.clone(), c.clone());
+                                let a = Matrix { data: &a[..], row: a_row, col: a_col };
+                                let b = Matrix { data: &b[..], row: b_row, col: b_col };
+                                reference([m, n, k], a, b, &mut want, c_row, start);
+                                matmul::<Strict<f32>>([m, n, k], a, b, &mut got, c_row, start);
+                                assert!(
+                                    want.iter().zip(&got).all(|(w, g)| w.to_bits() == g.to_bits()),
+                                    "{m} x {n} x {k}, strides {a_row} {a_col} {b_row} {b_col}, {start:?}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "does not fit its slices"))]
+    fn short_slices_are_never_read_beyond_their_end() {
+        let (a, b, mut c) = ([1.0_f32; 5], [1.0; 6], [7.0; 4]);
+        let (a, b) = (Matrix { data: &a[..], row: 3, col: 1 }, Matrix { data: &b[..], row: 2, col: 1 });
+        matmul::<Strict<f32>>([2, 2, 3], a, b, &mut c, 2, Start::Zero);
+        assert_eq!(c, [7.0; 4]);
+    }
+}

@@ -1,0 +1,194 @@
+//! Error text that is made in constants as well as at run time, so that a wrong graph says the same, with the numbers in
+//! it, in a compile error and in an `Err`.
+
+use crate::shape::Shape;
+
+/// A text of bounded length, built by `const fn`. What does not fit is cut.
+///
+/// ```
+/// use slabgrad::error::Message;
+///
+/// const TEXT: Message = Message::new().text("input has ").number(63).text(" features");
+/// assert_eq!(TEXT.as_str(), "input has 63 features");
+/// ```
+#[derive(Clone, Copy)]
+pub struct Message {
+    bytes: [u8; Message::CAPACITY],
+    len: usize,
+}
+
+impl Message {
+    const CAPACITY: usize = 240;
+
+    /// The empty text.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bytes: [0; Self::CAPACITY], len: 0 }
+    }
+
+    const fn byte(mut self, byte: u8) -> Self {
+        if self.len < Self::CAPACITY {
+            self.bytes[self.len] = byte;
+            self.len += 1;
+        }
+        self
+    }
+
+    /// Adds `text`, which is ASCII; other bytes become `?`.
+    #[must_use]
+    pub const fn text(mut self, text: &str) -> Self {
+        let mut i = 0;
+        while i < text.len() {
+            let byte = text.as_bytes()[i];
+            self = self.byte(if byte.is_ascii() { byte } else { b'?' });
+            i += 1;
+        }
+        self
+    }
+
+    /// Adds `number` in decimal.
+    #[must_use]
+    pub const fn number(mut self, number: usize) -> Self {
+        if number >= 10 {
+            self = self.number(number / 10);
+        }
+        self.byte(b'0' + (number % 10) as u8)
+    }
+
+    /// Adds a shape such as `[16, 64]`.
+    #[must_use]
+    pub const fn shape(mut self, shape: Shape) -> Self {
+        self = self.byte(b'[');
+        let mut i = 0;
+        while i < shape.rank() {
+            if i > 0 {
+                self = self.text(", ");
+            }
+            self = self.number(shape.axis(i));
+            i += 1;
+        }
+        self.byte(b']')
+    }
+
+    /// The text.
+    #[must_use]
+    pub const fn as_str(&self) -> &str {
+        match core::str::from_utf8(self.bytes.split_at(self.len).0) {
+            Ok(text) => text,
+            Err(_) => "",
+        }
+    }
+}
+
+impl Default for Message {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Why an operation does not accept the shapes or settings that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum ShapeError {
+    /// An operand has too few or too many axes.
+    Rank {
+        /// The operation.
+        op: &'static str,
+        /// Which operand.
+        operand: &'static str,
+        /// What it should have, in words.
+        expected: &'static str,
+        /// The operand's shape.
+        found: Shape,
+    },
+    /// Two lengths that must be equal are not.
+    Length {
+        /// The operation.
+        op: &'static str,
+        /// What was found, in words.
+        what: &'static str,
+        /// The length that was found.
+        found: usize,
+        /// What it has to agree with, in words.
+        against: &'static str,
+        /// The length that was expected.
+        expected: usize,
+    },
+    /// Two shapes do not broadcast to one another.
+    Broadcast {
+        /// The operation.
+        op: &'static str,
+        /// The left shape.
+        a: Shape,
+        /// The right shape.
+        b: Shape,
+    },
+    /// A window is larger than the padded input that it moves over.
+    Window {
+        /// The operation.
+        op: &'static str,
+        /// The input's length along the axis.
+        input: usize,
+        /// The padding on each side.
+        padding: usize,
+        /// The window's length along the axis, dilation included.
+        window: usize,
+    },
+    /// A setting has a value that it cannot have.
+    Setting {
+        /// The operation.
+        op: &'static str,
+        /// The setting and what it must be, in words.
+        rule: &'static str,
+        /// The value that it has.
+        found: usize,
+    },
+}
+
+impl ShapeError {
+    /// The error as text. `name` is the layer's or tensor's name, or empty.
+    #[must_use]
+    pub const fn message(&self, name: &str) -> Message {
+        let op = match self {
+            Self::Rank { op, .. }
+            | Self::Length { op, .. }
+            | Self::Broadcast { op, .. }
+            | Self::Window { op, .. }
+            | Self::Setting { op, .. } => op,
+        };
+        let mut text = Message::new().text(op);
+        if !name.is_empty() {
+            text = text.text(" `").text(name).text("`");
+        }
+        text = text.text(": ");
+        match *self {
+            Self::Rank { operand, expected, found, .. } => {
+                text.text(operand).text(" has shape ").shape(found).text(", expected ").text(expected)
+            }
+            Self::Length { what, found, against, expected, .. } => {
+                text.text(what).text(" ").number(found).text(", ").text(against).text(" ").number(expected)
+            }
+            Self::Broadcast { a, b, .. } => {
+                text.text("shapes ").shape(a).text(" and ").shape(b).text(" do not broadcast to one another")
+            }
+            Self::Window { input, padding, window, .. } => text
+                .text("a window of ")
+                .number(window)
+                .text(" does not fit an input of ")
+                .number(input)
+                .text(" with padding ")
+                .number(padding)
+                .text(" on each side"),
+            Self::Setting { rule, found, .. } => text.text(rule).text(", found ").number(found),
+        }
+    }
+}
+
+impl core::fmt::Display for ShapeError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.message("").as_str())
+    }
+}
+
+impl core::error::Error for ShapeError {}

@@ -1,0 +1,286 @@
+//! The typed graph builder: `const fn`s that record nodes, so that a network is a constant.
+//!
+//! A [`Var`] carries its shape in its type, and the builder's methods take and return such types: operands that do not
+//! fit are type errors where they are written. What types cannot say on stable Rust, such as the height after a
+//! convolution, is annotated and checked while the constant is computed: a compile error too, with the numbers in it.
+//!
+//! ```
+//! use slabgrad::prelude::*;
+//!
+//! const fn net<const B: usize>() -> Graph {
+//!     let mut g = Graph::new();
+//!     let image = g.input::<R4<B, 1, 8, 8>>("image");
+//!     let label = g.class_indices::<B>("label");
+//!     let h: Var<R4<B, 8, 4, 4>> = g.conv2d("conv1", image, Conv2d::kernel(3).stride(2).padding(1));
+//!     let h = g.relu(h);
+//!     let h: Var<R2<B, 128>> = g.flatten(h);
+//!     let logits: Var<R2<B, 10>> = g.linear("fc", h);
+//!     g.output("logits", logits);
+//!     let loss = g.cross_entropy(logits, label);
+//!     g.loss(loss);
+//!     g
+//! }
+//!
+//! program!(static TRAIN: Strict<f32> = net::<16>().train(Training::with::<Adam>()));
+//! program!(static INFER: Strict<f32> = net::<1>().infer());
+//! assert_eq!(TRAIN.params_len(), 8 * 9 + 8 + 10 * 128 + 10);
+//! assert_eq!(INFER.params_len(), TRAIN.params_len());
+//! ```
+
+mod node;
+
+pub use node::{Id, Indices, Name, Var};
+pub(crate) use node::{Kind, Node};
+
+use crate::backend::{Backend, Strict};
+use crate::error::Message;
+use crate::init::Init;
+use crate::ops::{MAX_INPUTS, Op, Spec};
+use crate::plan::{Plan, Training};
+use crate::shape::{Dims, R0, Shape};
+
+/// A graph of at most `N` nodes: inputs, parameters and operations, in the order in which they were recorded.
+#[derive(Clone, Copy)]
+pub struct Graph<B: Backend = Strict<f32>, const N: usize = 64> {
+    nodes: [Node<B>; N],
+    len: usize,
+    loss: Option<Id>,
+}
+
+impl<B: Backend, const N: usize> Default for Graph<B, N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// The empty graph.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { nodes: [Node::EMPTY; N], len: 0, loss: None }
+    }
+
+    /// An input: a tensor that is handed over with every run. Its elements must be finite.
+    pub const fn input<S: Dims>(&mut self, name: &'static str) -> Var<S> {
+        Var::new(self.input_of(name, S::SHAPE))
+    }
+
+    /// An input of class indices, one for each of `A` samples: whole numbers from 0, stored as elements. What reads them
+    /// sets the number of classes, and a run checks it.
+    pub const fn class_indices<const A: usize>(&mut self, name: &'static str) -> Var<Indices<A>> {
+        Var::new(self.input_of(name, Shape::new([A])))
+    }
+
+    /// A parameter named `scope.leaf` (or `leaf` alone where `scope` is empty), as PyTorch names them.
+    pub const fn parameter<S: Dims>(&mut self, scope: &'static str, leaf: &'static str, init: Init) -> Var<S> {
+        Var::new(self.parameter_of(Name::new(scope, leaf), S::SHAPE, init))
+    }
+
+    /// State named `scope.leaf`: kept from run to run, changed by an operation's forward kernel, not trained.
+    pub const fn state(&mut self, scope: &'static str, leaf: &'static str, shape: Shape, init: Init) -> Id {
+        self.push(Node { kind: Kind::State { init }, name: Name::new(scope, leaf), ..Node::of(shape) })
+    }
+
+    /// Gives the operation that was recorded last the states from `first` on, as many as its [`Spec::state`] says.
+    ///
+    /// # Panics
+    /// When `first` is no state.
+    pub const fn with_state(&mut self, first: Id) {
+        assert!(matches!(self.nodes[first.index()].kind, Kind::State { .. }), "with_state: this is no state");
+        self.nodes[self.len - 1].state = Some(first);
+    }
+
+    /// Records an operation: what the methods named after operations do, and how an operation from another crate enters
+    /// the graph.
+    ///
+    /// ```
+    /// use slabgrad::ops::{BackwardCall, ForwardCall, Gradient, Op, Over, Reads, Spec};
+    /// use slabgrad::prelude::*;
+    ///
+    /// // y = 2 x, in place; dx = 2 dy, in place.
+    /// fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    ///     call.y.iter_mut().for_each(|y| *y = *y + *y);
+    /// }
+    /// fn backward<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    ///     call.dx.iter_mut().for_each(|dx| *dx = *dx + *dx);
+    /// }
+    /// const DOUBLE: Op<Strict<f32>> = Op::new(
+    ///     "double",
+    ///     forward::<Strict<f32>>,
+    ///     [Gradient::over_dy(backward::<Strict<f32>>, Reads::NONE), Gradient::None, Gradient::None],
+    /// )
+    /// .over(Over::Output);
+    ///
+    /// const fn net() -> Graph {
+    ///     let mut g = Graph::new();
+    ///     let x = g.input::<R1<3>>("x");
+    ///     let y: Var<R1<3>> = g.apply(&DOUBLE, &[x.id()], Spec::new(R1::<3>::SHAPE));
+    ///     g.output("y", y);
+    ///     g
+    /// }
+    /// program!(static DOUBLE_IT: Strict<f32> = net().infer());
+    ///
+    /// let mut slab = [0.0; DOUBLE_IT.slab_len()];
+    /// let mut memory = DOUBLE_IT.memory(&mut slab)?;
+    /// DOUBLE_IT.run(&mut memory, &[&[1.0, 2.0, 3.0]])?;
+    /// assert_eq!(DOUBLE_IT.output(&memory, "y"), Some(&[2.0, 4.0, 6.0][..]));
+    /// # Ok::<(), slabgrad::program::RunError>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When the shape in `spec` is not `S`, an operand is of another graph, or the graph is full.
+    pub const fn apply<S: Dims>(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Var<S> {
+        if !spec.shape.equals(&S::SHAPE) {
+            let text = Message::new().text(op.name).text(": the output is annotated as ").shape(S::SHAPE);
+            panic!("{}", text.text(", but its shape is ").shape(spec.shape).as_str());
+        }
+        Var::new(self.apply_to(op, inputs, spec))
+    }
+
+    /// Names a value that a run leaves to be read.
+    pub const fn output<S: Dims>(&mut self, name: &'static str, x: Var<S>) {
+        self.output_of(name, x.id());
+    }
+
+    /// Sets what training makes smaller.
+    pub const fn loss(&mut self, loss: Var<R0>) {
+        self.loss_of(loss.id());
+    }
+
+    /// Excludes parameters from training: all whose name is `prefix` or starts with `prefix` and a dot; all there are
+    /// with an empty prefix. They move to the frozen space, which may lie in flash.
+    ///
+    /// # Panics
+    /// When no parameter has such a name.
+    pub const fn freeze(&mut self, prefix: &str) {
+        let mut found = false;
+        let mut i = 0;
+        while i < self.len {
+            if let Kind::Parameter { init, .. } = self.nodes[i].kind
+                && self.nodes[i].name.is_within(prefix)
+            {
+                self.nodes[i].kind = Kind::Parameter { init, frozen: true };
+                found = true;
+            }
+            i += 1;
+        }
+        if !found {
+            panic!("{}", Message::new().text("freeze: no parameter is named `").text(prefix).text("`").as_str());
+        }
+    }
+
+    /// The plan of a training step: forward, backward, and the update by an optimizer.
+    ///
+    /// # Panics
+    /// Without a loss, when the loss depends on no trained parameter or a trained parameter does not reach it, or when
+    /// `training` asks for what cannot be done together.
+    #[must_use]
+    pub const fn train(&self, training: Training) -> Plan<B, N> {
+        Plan::train(self, training)
+    }
+
+    /// The plan of an inference: what the outputs need, and nothing else.
+    ///
+    /// # Panics
+    /// When the graph names no output.
+    #[must_use]
+    pub const fn infer(&self) -> Plan<B, N> {
+        Plan::infer(self)
+    }
+}
+
+/// The same by shapes as values, for graphs whose shapes are known at run time only.
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// As [`Graph::input`].
+    ///
+    /// # Panics
+    /// When an axis is empty or the graph is full.
+    pub const fn input_of(&mut self, name: &'static str, shape: Shape) -> Id {
+        if shape.is_empty() {
+            let text = Message::new().text("input `").text(name).text("`: shape ").shape(shape);
+            panic!("{}", text.text(" has no elements").as_str());
+        }
+        self.push(Node { kind: Kind::Input { classes: 0 }, name: Name::new("", name), ..Node::of(shape) })
+    }
+
+    /// As [`Graph::parameter`].
+    ///
+    /// # Panics
+    /// When another parameter has the name, or the graph is full.
+    pub const fn parameter_of(&mut self, name: Name, shape: Shape, init: Init) -> Id {
+        let mut i = 0;
+        while i < self.len {
+            if matches!(self.nodes[i].kind, Kind::Parameter { .. }) && self.nodes[i].name.equals(&name) {
+                panic!("{}", name.write(Message::new().text("two parameters are named `")).text("`").as_str());
+            }
+            i += 1;
+        }
+        self.push(Node { kind: Kind::Parameter { init, frozen: false }, name, ..Node::of(shape) })
+    }
+
+    /// As [`Graph::apply`].
+    ///
+    /// # Panics
+    /// As [`Graph::apply`].
+    pub const fn apply_to(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Id {
+        assert!(inputs.len() <= MAX_INPUTS, "an operation reads at most three tensors");
+        let mut node = Node { kind: Kind::Op(op), spec, input_count: inputs.len() as u8, ..Node::EMPTY };
+        let mut i = 0;
+        while i < inputs.len() {
+            assert!(inputs[i].index() < self.len, "an operand is of another graph");
+            node.inputs[i] = inputs[i];
+            i += 1;
+        }
+        self.push(node)
+    }
+
+    /// As [`Graph::output`].
+    pub const fn output_of(&mut self, name: &'static str, x: Id) {
+        self.nodes[x.index()].output = Some(name);
+    }
+
+    /// As [`Graph::loss`].
+    ///
+    /// # Panics
+    /// When the value has more than one element.
+    pub const fn loss_of(&mut self, loss: Id) {
+        let shape = self.shape(loss);
+        if shape.len() != 1 {
+            panic!("{}", Message::new().text("the loss must be a scalar, its shape is ").shape(shape).as_str());
+        }
+        self.loss = Some(loss);
+    }
+
+    /// The shape of a value.
+    #[must_use]
+    pub const fn shape(&self, id: Id) -> Shape {
+        self.nodes[id.index()].spec.shape
+    }
+
+    /// Says that the elements of input `id` index `classes` things. Values that are computed are not checked.
+    pub const fn index_below(&mut self, id: Id, classes: usize) {
+        if let Kind::Input { classes: before } = &mut self.nodes[id.index()].kind
+            && (*before == 0 || classes < *before as usize)
+        {
+            *before = classes as u32;
+        }
+    }
+
+    const fn push(&mut self, node: Node<B>) -> Id {
+        if self.len == N {
+            let text = Message::new().text("the graph is full: it has room for ").number(N);
+            panic!("{}", text.text(" nodes; write Graph<B, N> with a larger N").as_str());
+        }
+        self.nodes[self.len] = node;
+        self.len += 1;
+        Id::new(self.len - 1)
+    }
+
+    pub(crate) const fn nodes(&self) -> &[Node<B>] {
+        self.nodes.split_at(self.len).0
+    }
+
+    pub(crate) const fn loss_id(&self) -> Option<Id> {
+        self.loss
+    }
+}

@@ -1,0 +1,248 @@
+//! Nodes, and the handles and names by which they are known.
+
+use core::marker::PhantomData;
+
+use crate::backend::Backend;
+use crate::error::Message;
+use crate::init::Init;
+use crate::ops::{MAX_INPUTS, Op, Spec};
+use crate::shape::{Dims, Shape};
+
+/// A value of a graph, without its shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id(u16);
+
+impl Id {
+    pub(crate) const fn new(index: usize) -> Self {
+        assert!(index < u16::MAX as usize, "a graph has at most 65535 nodes");
+        Self(index as u16)
+    }
+
+    /// Its place in the order of recording.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A value of a graph with its shape `S` as a type.
+#[derive(Debug)]
+pub struct Var<S> {
+    id: Id,
+    shape: PhantomData<S>,
+}
+
+impl<S> Clone for Var<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S> Copy for Var<S> {}
+
+impl<S> Var<S> {
+    pub(crate) const fn new(id: Id) -> Self {
+        Self { id, shape: PhantomData }
+    }
+
+    /// The value without its shape.
+    #[must_use]
+    pub const fn id(self) -> Id {
+        self.id
+    }
+}
+
+impl<S: Dims> Var<S> {
+    /// The shape as a value.
+    #[must_use]
+    pub const fn shape(self) -> Shape {
+        S::SHAPE
+    }
+}
+
+/// The shape of `A` class indices. It is no [`Dims`], so that nobody computes with them as if they were amounts.
+#[derive(Clone, Copy, Debug)]
+pub struct Indices<const A: usize>;
+
+/// A name such as `conv1.weight`, in two parts because constants cannot join strings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Name {
+    /// What stands before the last dot, or nothing.
+    pub scope: &'static str,
+    /// What stands behind it.
+    pub leaf: &'static str,
+}
+
+impl Name {
+    /// `scope.leaf`, or `leaf` where `scope` is empty.
+    #[must_use]
+    pub const fn new(scope: &'static str, leaf: &'static str) -> Self {
+        Self { scope, leaf }
+    }
+
+    const fn len(&self) -> usize {
+        let dot = if self.scope.is_empty() { 0 } else { 1 };
+        self.scope.len() + dot + self.leaf.len()
+    }
+
+    /// The byte at `i` of the joined name.
+    const fn byte(&self, i: usize) -> u8 {
+        let scope = self.scope.as_bytes();
+        if i < scope.len() {
+            scope[i]
+        } else if !scope.is_empty() {
+            if i == scope.len() { b'.' } else { self.leaf.as_bytes()[i - scope.len() - 1] }
+        } else {
+            self.leaf.as_bytes()[i]
+        }
+    }
+
+    /// Whether the name is `prefix`, or starts with `prefix` and a dot, or `prefix` is empty.
+    #[must_use]
+    pub const fn is_within(&self, prefix: &str) -> bool {
+        let prefix = prefix.as_bytes();
+        if prefix.is_empty() {
+            return true;
+        }
+        if prefix.len() > self.len() {
+            return false;
+        }
+        let mut i = 0;
+        while i < prefix.len() {
+            if prefix[i] != self.byte(i) {
+                return false;
+            }
+            i += 1;
+        }
+        prefix.len() == self.len() || self.byte(prefix.len()) == b'.'
+    }
+
+    /// Whether both are the same when joined.
+    #[must_use]
+    pub const fn equals(&self, other: &Self) -> bool {
+        let mut same = self.len() == other.len();
+        let mut i = 0;
+        while same && i < self.len() {
+            same = self.byte(i) == other.byte(i);
+            i += 1;
+        }
+        same
+    }
+
+    pub(crate) const fn write(&self, text: Message) -> Message {
+        let text = if self.scope.is_empty() { text } else { text.text(self.scope).text(".") };
+        text.text(self.leaf)
+    }
+
+    /// The bytes of the joined name.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> {
+        let dot: &[u8] = if self.scope.is_empty() { b"" } else { b"." };
+        self.scope.bytes().chain(dot.iter().copied()).chain(self.leaf.bytes())
+    }
+}
+
+impl PartialEq<str> for Name {
+    fn eq(&self, other: &str) -> bool {
+        self.bytes().eq(other.bytes())
+    }
+}
+
+impl core::fmt::Display for Name {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.write(Message::new()).as_str())
+    }
+}
+
+/// What a node is.
+pub(crate) enum Kind<B: Backend> {
+    Input {
+        /// The elements are whole numbers below this, or any finite numbers where it is 0.
+        classes: u32,
+    },
+    Parameter {
+        init: Init,
+        frozen: bool,
+    },
+    /// Kept from run to run, changed by forward kernels, not trained.
+    State {
+        init: Init,
+    },
+    Op(&'static Op<B>),
+}
+
+impl<B: Backend> Clone for Kind<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for Kind<B> {}
+
+/// A recorded value.
+pub(crate) struct Node<B: Backend> {
+    pub(crate) kind: Kind<B>,
+    /// Of an input or a parameter.
+    pub(crate) name: Name,
+    /// Under which a run leaves it to be read.
+    pub(crate) output: Option<&'static str>,
+    pub(crate) inputs: [Id; MAX_INPUTS],
+    pub(crate) input_count: u8,
+    /// The first of the states that the operation uses; further ones follow it without a gap.
+    pub(crate) state: Option<Id>,
+    pub(crate) spec: Spec,
+}
+
+impl<B: Backend> Clone for Node<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for Node<B> {}
+
+impl<B: Backend> Node<B> {
+    pub(crate) const EMPTY: Self = Self::of(Shape::SCALAR);
+
+    /// An input of this shape.
+    pub(crate) const fn of(shape: Shape) -> Self {
+        Self {
+            kind: Kind::Input { classes: 0 },
+            name: Name::new("", ""),
+            output: None,
+            inputs: [Id(0); MAX_INPUTS],
+            input_count: 0,
+            state: None,
+            spec: Spec::new(shape),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.spec.shape.len()
+    }
+
+    pub(crate) const fn op(&self) -> Option<&'static Op<B>> {
+        match self.kind {
+            Kind::Op(op) => Some(op),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn is_trained(&self) -> bool {
+        matches!(self.kind, Kind::Parameter { frozen: false, .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_join_their_parts() {
+        let name = Name::new("block.conv1", "weight");
+        assert_eq!(std::format!("{name}"), "block.conv1.weight");
+        assert!(name == *"block.conv1.weight");
+        assert!(name.equals(&Name::new("block", "conv1.weight")));
+        for (prefix, within) in [("", true), ("block", true), ("block.conv1", true), ("block.conv", false)] {
+            assert_eq!(name.is_within(prefix), within, "{prefix}");
+        }
+        assert!(Name::new("", "scale").is_within("scale") && !Name::new("", "scale").is_within("scale.x"));
+    }
+}

@@ -1,0 +1,80 @@
+//! Trains neural networks in memory that you hand over: without a heap on microcontrollers, in the browser, and on the
+//! host with the same bits.
+//!
+//! A network is a constant: a [`Graph`](graph::Graph) that `const fn`s record, with the shapes in the types. The compiler
+//! differentiates it and lays it out in memory ([`plan`]), and the program runs on slices ([`program`]).
+//!
+//! ```
+//! use slabgrad::prelude::*;
+//!
+//! // Two inputs, eight hidden units, one output, all four cases of exclusive or in a batch.
+//! const fn xor() -> Graph {
+//!     let mut g = Graph::new();
+//!     let x = g.input::<R2<4, 2>>("x");
+//!     let y = g.input::<R2<4, 1>>("y");
+//!     let h: Var<R2<4, 8>> = g.linear("hidden", x);
+//!     let h = g.tanh(h);
+//!     let p: Var<R2<4, 1>> = g.linear("out", h);
+//!     let p = g.sigmoid(p);
+//!     g.output("p", p);
+//!     let loss = g.mse(p, y);
+//!     g.loss(loss);
+//!     g
+//! }
+//!
+//! program!(static TRAIN: Strict<f32> = xor().train(Training::with::<Adam>().keep_outputs()));
+//!
+//! let mut slab = [0.0; TRAIN.slab_len()];
+//! let mut memory = TRAIN.memory(&mut slab)?;
+//! TRAIN.init(&mut memory, 1)?;
+//! let (x, y) = ([0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]);
+//! let mut adam = Adam::new(0.1);
+//! for _ in 0..200 {
+//!     TRAIN.step(&mut memory, &[&x, &y], &mut adam)?;
+//! }
+//! let p = TRAIN.output(&memory, "p").unwrap();
+//! assert!(p.iter().zip(y).all(|(p, y)| (p - y).abs() < 0.1), "{p:?}");
+//! # Ok::<(), slabgrad::program::RunError>(())
+//! ```
+//!
+//! # Features
+//!
+//! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
+//! result; `defmt` adds `defmt::Format` to the error types.
+
+#![no_std]
+#![deny(unsafe_code)]
+
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+#[cfg(any(feature = "alloc", test))]
+extern crate alloc;
+
+pub mod backend;
+pub mod error;
+pub mod graph;
+pub mod init;
+pub mod ops;
+pub mod optim;
+pub mod plan;
+pub mod program;
+pub mod shape;
+#[cfg(any(feature = "alloc", test))]
+pub mod testing;
+
+/// What most programs that use this crate name.
+pub mod prelude {
+    pub use crate::backend::{Backend, Real, Strict};
+    pub use crate::graph::{Graph, Indices, Var};
+    pub use crate::init::Init;
+    pub use crate::ops::conv2d::Conv2d;
+    pub use crate::ops::cross_entropy::CrossEntropy;
+    pub use crate::ops::linear::Linear;
+    pub use crate::ops::{Reduction, Window2d};
+    pub use crate::optim::{Adam, Momentum, Sgd};
+    pub use crate::plan::{Plan, Training};
+    pub use crate::program;
+    pub use crate::program::{Memory, Program, RunError};
+    pub use crate::shape::{Dims, R0, R1, R2, R3, R4, R5, Shape};
+}

@@ -1,0 +1,184 @@
+//! Linear layer: `y = x Wᵀ + b` for `x` of shape `[..., in]`, a weight `[out, in]` as PyTorch lays it out, and an optional
+//! bias `[out]`; `y` has shape `[..., out]`.
+//!
+//! Each output starts from its bias and adds its products in ascending order of the input feature. `dx = dy W`,
+//! `dW = dyᵀ x` and `db = Σ dy`, each summed in ascending order of the row. So gradients that are gathered over
+//! micro-batches have the bits of the whole batch's.
+
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec};
+use crate::backend::{Backend, Matrix, Real, Start};
+use crate::error::ShapeError;
+use crate::graph::{Graph, Var};
+use crate::init::Init;
+use crate::shape::{R1, R2, Shape};
+
+/// The table; the bias is optional.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    const {
+        let weight =
+            Gradient::Kernel { run: gradient_w::<B>, reads: Reads::input(0), over: OverGradient::Nothing, rows: true };
+        let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
+        &Op::new("linear", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
+    }
+}
+
+/// The output has the shape of `x` with the last axis as long as the weight's first.
+///
+/// # Errors
+/// When the last axis of `x` and of the weight differ, the weight is no matrix, or the bias is not as long as the output's
+/// last axis.
+pub const fn spec(x: Shape, weight: Shape, bias: Option<Shape>) -> Result<Spec, ShapeError> {
+    let op = "linear";
+    if weight.rank() != 2 {
+        return Err(ShapeError::Rank { op, operand: "the weight", expected: "[out, in]", found: weight });
+    }
+    if x.rank() == 0 {
+        return Err(ShapeError::Rank { op, operand: "the input", expected: "[..., in]", found: x });
+    }
+    let (outputs, features) = (weight.axis(0), weight.axis(1));
+    let (what, against) = ("input features are", "weight expects");
+    if x.axis_from_end(0) != features {
+        return Err(ShapeError::Length { op, what, found: x.axis_from_end(0), against, expected: features });
+    }
+    if let Some(bias) = bias
+        && !bias.equals(&Shape::new([outputs]))
+    {
+        return Err(ShapeError::Rank { op, operand: "the bias", expected: "[out], as the weight has it", found: bias });
+    }
+    let rows = x.prefix(x.rank() - 1);
+    Ok(Spec::new(rows.push(outputs)).args(Args::new(&[rows.len(), features, outputs])))
+}
+
+/// What a linear layer has beside its size.
+#[derive(Clone, Copy, Debug)]
+pub struct Linear {
+    bias: bool,
+    init: Init,
+}
+
+impl Linear {
+    /// With a bias that starts at 0 and a weight that starts as [`Init::HeUniform`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { bias: true, init: Init::HeUniform }
+    }
+
+    /// Without a bias.
+    #[must_use]
+    pub const fn without_bias(self) -> Self {
+        Self { bias: false, ..self }
+    }
+
+    /// With a weight that starts so.
+    #[must_use]
+    pub const fn init(self, init: Init) -> Self {
+        Self { init, ..self }
+    }
+}
+
+impl Default for Linear {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// A linear layer with parameters `name.weight` `[O, I]` and `name.bias` `[O]`.
+    pub const fn linear<const A: usize, const I: usize, const O: usize>(
+        &mut self,
+        name: &'static str,
+        x: Var<R2<A, I>>,
+    ) -> Var<R2<A, O>> {
+        self.linear_with(name, x, Linear::new())
+    }
+
+    /// A linear layer with these settings.
+    pub const fn linear_with<const A: usize, const I: usize, const O: usize>(
+        &mut self,
+        name: &'static str,
+        x: Var<R2<A, I>>,
+        settings: Linear,
+    ) -> Var<R2<A, O>> {
+        let weight = self.parameter::<R2<O, I>>(name, "weight", settings.init);
+        let bias = if settings.bias { Some(self.parameter::<R1<O>>(name, "bias", Init::Zeros)) } else { None };
+        self.linear_of(x, weight, bias)
+    }
+
+    /// `x Wᵀ + b` with parameters or values that are there already.
+    pub const fn linear_of<const A: usize, const I: usize, const O: usize>(
+        &mut self,
+        x: Var<R2<A, I>>,
+        weight: Var<R2<O, I>>,
+        bias: Option<Var<R1<O>>>,
+    ) -> Var<R2<A, O>> {
+        let spec = spec(x.shape(), weight.shape(), None);
+        match (spec, bias) {
+            (Ok(spec), Some(bias)) => self.apply(op(), &[x.id(), weight.id(), bias.id()], spec),
+            (Ok(spec), None) => self.apply(op(), &[x.id(), weight.id()], spec),
+            (Err(error), _) => panic!("{}", error.message("").as_str()),
+        }
+    }
+}
+
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    let [rows, features, outputs, ..] = call.args.lengths();
+    let [x, weight, bias] = call.x;
+    if !bias.is_empty() {
+        for y in call.y.chunks_exact_mut(outputs.max(1)) {
+            y.iter_mut().zip(bias).for_each(|(y, &b)| *y = b);
+        }
+    }
+    let x = Matrix { data: x, row: features, col: 1 };
+    let weight = Matrix { data: weight, row: 1, col: features };
+    B::matmul([rows, outputs, features], x, weight, call.y, outputs, Start::adding(!bias.is_empty()));
+}
+
+fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let [rows, features, outputs, ..] = call.args.lengths();
+    let dy = Matrix { data: call.dy, row: outputs, col: 1 };
+    let weight = Matrix { data: call.x[1], row: features, col: 1 };
+    B::matmul([rows, features, outputs], dy, weight, call.dx, features, Start::adding(call.add));
+}
+
+fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let [rows, features, outputs, ..] = call.args.lengths();
+    let some_outputs = call.dx.len() / features.max(1);
+    let dy = Matrix { data: call.dy.get(call.first_row..).unwrap_or_default(), row: 1, col: outputs };
+    let x = Matrix { data: call.x[0], row: features, col: 1 };
+    B::matmul([some_outputs, features, rows], dy, x, call.dx, features, Start::adding(call.add));
+}
+
+fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let [_, _, outputs, ..] = call.args.lengths();
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    for dy in call.dy.chunks_exact(outputs.max(1)) {
+        call.dx.iter_mut().zip(dy).for_each(|(db, &dy)| *db += dy);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn values_and_gradients() {
+        // Two rows, W = [[1, 2], [3, 4], [5, 6]].
+        let (x, w, b) = ([1.0, 2.0, -1.0, 0.5], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.5, -0.5, 0.0]);
+        let spec = spec(Shape::new([2, 2]), Shape::new([3, 2]), Some(Shape::new([3]))).unwrap();
+        let y = [5.5, 10.5, 17.0, 0.5, -1.5, -2.0];
+        let dx = [9.0, 12.0, 9.0, 12.0];
+        let dw = [0.0, 2.5, 0.0, 2.5, 0.0, 2.5];
+        check(op(), spec, &[&x, &w, &b], &y, &[&dx, &dw, &[2.0; 3]]);
+    }
+
+    #[test]
+    fn the_error_names_both_lengths() {
+        let error = spec(Shape::new([16, 63]), Shape::new([32, 64]), None).unwrap_err();
+        let text = error.message("fc1");
+        assert_eq!(text.as_str(), "linear `fc1`: input features are 63, weight expects 64");
+    }
+}

@@ -1,0 +1,169 @@
+//! Two-dimensional max pooling: the largest element of every window over each plane of `x` `[n, c, h, w]`.
+//!
+//! The gradient goes to the element that was taken: of equal ones the first in row-major order. A window with a NaN gives
+//! NaN, and its gradient goes to the first NaN. Padding is never taken.
+
+use super::window::{Window2d, pack, source, unpack};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
+use crate::backend::{Backend, Real};
+use crate::error::ShapeError;
+use crate::graph::{Graph, Var};
+use crate::ops::conv2d::Wrong;
+use crate::shape::{R4, Shape};
+
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    const {
+        let x = Gradient::kernel(gradient::<B>, Reads::input(0));
+        &Op::new("max_pool2d", forward::<B>, [x, Gradient::None, Gradient::None])
+    }
+}
+
+/// The output has shape `[n, c, oh, ow]`; see [`Window2d::output`].
+///
+/// # Errors
+/// When `x` has another number of axes, the window does not fit, or the padding is more than half of the window, so that a
+/// window could hold nothing else.
+pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
+    let op = "max_pool2d";
+    if x.rank() != 4 {
+        return Err(ShapeError::Rank { op, operand: "the input", expected: "[n, c, h, w]", found: x });
+    }
+    let mut axis = 0;
+    while axis < 2 {
+        if window.padding[axis] > window.size[axis] / 2 {
+            let rule = "the padding is at most half of the window";
+            return Err(ShapeError::Setting { op, rule, found: window.padding[axis] });
+        }
+        axis += 1;
+    }
+    match (window.output_for(op, 0, x.axis(2)), window.output_for(op, 1, x.axis(3))) {
+        (Ok(height), Ok(width)) => {
+            let args = Args::new(&[
+                x.axis(2),
+                x.axis(3),
+                height,
+                width,
+                pack(window.size),
+                pack([window.step(0), window.step(1)]),
+                pack(window.padding),
+                pack(window.dilation),
+            ]);
+            Ok(Spec::new(Shape::new([x.axis(0), x.axis(1), height, width])).args(args))
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// The largest element of every window. Height and width of the output are annotated.
+    ///
+    /// # Panics
+    /// When height and width are not what the window gives, or the window does not fit.
+    pub const fn max_pool2d<
+        const A: usize,
+        const C: usize,
+        const H: usize,
+        const W: usize,
+        const OH: usize,
+        const OW: usize,
+    >(
+        &mut self,
+        x: Var<R4<A, C, H, W>>,
+        window: Window2d,
+    ) -> Var<R4<A, C, OH, OW>> {
+        let spec = match spec(x.shape(), window) {
+            Ok(spec) => spec,
+            Err(error) => panic!("{}", error.message("").as_str()),
+        };
+        let is = [spec.shape.axis(2), spec.shape.axis(3)];
+        if is[0] != OH || is[1] != OW {
+            panic!("{}", Wrong { name: "max_pool2d", annotated: [OH, OW], is }.message().as_str());
+        }
+        self.apply(op(), &[x.id()], spec)
+    }
+}
+
+/// Calls `each` for every window of every plane, in the order of the output, with the largest element and where it lies.
+fn for_each_window<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, usize)) {
+    let [height, width, out_height, out_width, size, stride, padding, dilation, ..] = args.lengths();
+    let [size, stride, padding, dilation] = [size, stride, padding, dilation].map(unpack);
+    let plane_len = height * width;
+    for (index, plane) in x.chunks_exact(plane_len.max(1)).enumerate() {
+        for i in 0..out_height {
+            for j in 0..out_width {
+                let mut best = -E::INFINITY;
+                let mut best_at = None;
+                for p in 0..size[0] {
+                    let Some(row) = source(i, p, stride[0], dilation[0], padding[0], height) else {
+                        continue;
+                    };
+                    for q in 0..size[1] {
+                        let Some(column) = source(j, q, stride[1], dilation[1], padding[1], width) else {
+                            continue;
+                        };
+                        let at = row * width + column;
+                        let Some(&value) = plane.get(at) else {
+                            continue;
+                        };
+                        // The first of equals stays, and a NaN is never replaced.
+                        if best_at.is_none() || value > best || (value.is_nan() && !best.is_nan()) {
+                            (best, best_at) = (value, Some(at));
+                        }
+                    }
+                }
+                each(best, index * plane_len + best_at.unwrap_or(0));
+            }
+        }
+    }
+}
+
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    let mut y = call.y.iter_mut();
+    for_each_window(call.args, call.x[0], |largest, _| {
+        if let Some(y) = y.next() {
+            *y = largest;
+        }
+    });
+}
+
+fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    let mut dy = call.dy.iter();
+    for_each_window(call.args, call.x[0], |_, at| {
+        if let (Some(dx), Some(&dy)) = (call.dx.get_mut(at), dy.next()) {
+            *dx += dy;
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check, gradient};
+    use super::*;
+    use crate::backend::Strict;
+
+    #[test]
+    fn the_first_of_equal_elements_takes_the_gradient() {
+        let x = [1.0, 3.0, 2.0, 2.0, 3.0, 0.0, 2.0, 2.0];
+        let spec = spec(Shape::new([1, 1, 2, 4]), Window2d::size(2)).unwrap();
+        let dx = [0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        check(op(), spec, &[&x], &[3.0, 2.0], &[&dx]);
+    }
+
+    #[test]
+    fn a_window_of_nans_gives_nan_and_sends_no_gradient_elsewhere() {
+        let x = [f64::NAN; 4];
+        let spec = spec(Shape::new([1, 1, 2, 2]), Window2d::size(2)).unwrap();
+        let (y, dx) = gradient(op::<Strict<f64>>(), spec, &[&x], &[1.0], 0);
+        assert!(y[0].is_nan());
+        assert_eq!(dx, [1.0, 0.0, 0.0, 0.0]);
+        let x = [-f64::INFINITY, f64::NAN, 7.0, f64::NAN];
+        let (y, dx) = gradient(op::<Strict<f64>>(), spec, &[&x], &[1.0], 0);
+        assert!(y[0].is_nan());
+        assert_eq!(dx, [0.0, 1.0, 0.0, 0.0]);
+    }
+}

@@ -1,0 +1,337 @@
+//! Operations: one file each, with the formula, the shape rule, the kernels, the derivative, the typed builder method and
+//! the tests.
+//!
+//! An operation is a static table, [`Op`]: its kernels, and what the planner has to know of them. Every front end runs
+//! the same table. Beside it stands a `const fn` that makes a [`Spec`] from shapes and settings: the output's shape, the
+//! kernels' arguments and how much memory they need. A table in a user's own crate works just as well:
+//! see [`Graph::apply`](crate::graph::Graph::apply).
+
+pub mod add;
+mod broadcast;
+pub mod conv2d;
+pub mod cross_entropy;
+pub mod global_avg_pool2d;
+pub mod linear;
+pub mod log_softmax;
+pub mod matmul;
+pub mod max_pool2d;
+pub mod mse;
+pub mod relu;
+pub mod reshape;
+mod runs;
+pub mod sigmoid;
+pub mod softmax;
+pub mod tanh;
+#[cfg(test)]
+mod testing;
+mod unary;
+mod window;
+
+pub use window::Window2d;
+
+use crate::backend::{Backend, Real};
+use crate::shape::Shape;
+
+/// The largest number of tensors that an operation reads.
+pub const MAX_INPUTS: usize = 3;
+
+/// The constant arguments of a node's kernels: lengths, strides and scalars, as the operation's file lays them out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Args(pub [u32; Self::WORDS]);
+
+impl Args {
+    /// How many words there are.
+    pub const WORDS: usize = 12;
+    /// No arguments.
+    pub const NONE: Self = Self([0; Self::WORDS]);
+
+    /// These lengths, then zeros.
+    ///
+    /// # Panics
+    /// With more than [`Args::WORDS`] lengths.
+    #[must_use]
+    pub const fn new(lengths: &[usize]) -> Self {
+        let mut args = Self::NONE;
+        let mut i = 0;
+        while i < lengths.len() {
+            args.0[i] = lengths[i] as u32;
+            i += 1;
+        }
+        args
+    }
+
+    /// The same with a scalar in the words `at..at + 3`.
+    ///
+    /// # Panics
+    /// Where these are not words.
+    #[must_use]
+    pub const fn with_scalar(mut self, at: usize, value: f64) -> Self {
+        let bits = value.to_bits();
+        self.0[at] = (value as f32).to_bits();
+        self.0[at + 1] = bits as u32;
+        self.0[at + 2] = (bits >> 32) as u32;
+        self
+    }
+
+    /// The words as lengths.
+    #[must_use]
+    #[inline(always)]
+    pub fn lengths(&self) -> [usize; Self::WORDS] {
+        self.0.map(|word| word as usize)
+    }
+
+    /// The scalar in the words `AT..AT + 3`.
+    #[must_use]
+    #[inline(always)]
+    pub fn scalar<E: Real, const AT: usize>(&self) -> E {
+        const { assert!(AT + 3 <= Self::WORDS) };
+        let bits = u64::from(self.0[AT + 2]) << 32 | u64::from(self.0[AT + 1]);
+        E::choose(f32::from_bits(self.0[AT]), f64::from_bits(bits))
+    }
+}
+
+/// What an operation makes of its operands' shapes: the output's shape, the kernels' arguments, the memory they need.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// The shape of the output.
+    pub shape: Shape,
+    /// The arguments of all kernels.
+    pub args: Args,
+    /// Elements that forward keeps for backward.
+    pub saved: usize,
+    /// Elements that forward needs while it runs.
+    pub scratch: usize,
+    /// Elements that the gradient for each input needs while it is computed.
+    pub scratch_backward: [usize; MAX_INPUTS],
+    /// Elements of state, such as running statistics, that forward reads and writes.
+    pub state: usize,
+}
+
+impl Spec {
+    /// An output of this shape, without arguments or memory.
+    #[must_use]
+    pub const fn new(shape: Shape) -> Self {
+        Self { shape, args: Args::NONE, saved: 0, scratch: 0, scratch_backward: [0; MAX_INPUTS], state: 0 }
+    }
+
+    /// The same with these arguments.
+    #[must_use]
+    pub const fn args(self, args: Args) -> Self {
+        Self { args, ..self }
+    }
+}
+
+/// The operands of a forward kernel.
+pub struct ForwardCall<'a, E> {
+    /// The node's arguments.
+    pub args: &'a Args,
+    /// The inputs; empty where there is none.
+    pub x: [&'a [E]; MAX_INPUTS],
+    /// The output. What it holds before is unspecified, or input 0 with [`Over::Output`].
+    pub y: &'a mut [E],
+    /// Kept for backward. What it holds before is unspecified, or input 0 with [`Over::Saved`].
+    pub saved: &'a mut [E],
+    /// Free for use.
+    pub scratch: &'a mut [E],
+    /// The node's state, such as running statistics; empty where there is none.
+    pub state: &'a mut [E],
+}
+
+/// The operands of a backward kernel, which computes the gradient of the loss with respect to one input.
+pub struct BackwardCall<'a, E> {
+    /// The node's arguments.
+    pub args: &'a Args,
+    /// The inputs that the kernel [`reads`](Gradient::Kernel::reads); the others are empty.
+    pub x: [&'a [E]; MAX_INPUTS],
+    /// The output, where it is read.
+    pub y: &'a [E],
+    /// What forward kept, where it is read.
+    pub saved: &'a [E],
+    /// The gradient with respect to the output.
+    pub dy: &'a [E],
+    /// The gradient with respect to the input. With [`OverGradient`] it holds `dy` or `saved` before.
+    pub dx: &'a mut [E],
+    /// Whether to add to `dx` instead of writing it.
+    pub add: bool,
+    /// Free for use.
+    pub scratch: &'a mut [E],
+    /// Where `dx` is a run of whole rows of the gradient ([`Gradient::Kernel::rows`]): the first one's index.
+    pub first_row: usize,
+}
+
+/// A forward kernel.
+pub type Forward<B> = fn(ForwardCall<'_, <B as Backend>::Elem>);
+/// A backward kernel.
+pub type Backward<B> = fn(BackwardCall<'_, <B as Backend>::Elem>);
+
+/// Which buffer of a forward kernel holds input 0 when it starts: the same memory where nothing reads the input later,
+/// else a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// None.
+    Nothing,
+    /// The output, which has the length of input 0.
+    Output,
+    /// What is kept for backward, which has the length of input 0.
+    Saved,
+}
+
+/// Which operand a backward kernel's `dx` holds when it starts, likewise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverGradient {
+    /// None: the kernel writes `dx`, or adds to it.
+    Nothing,
+    /// The gradient with respect to the output, which has the length of the input.
+    Dy,
+    /// What forward kept, which has the length of the input.
+    Saved,
+}
+
+/// What a backward kernel reads, beside `dy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reads(u8);
+
+impl Reads {
+    /// Nothing more.
+    pub const NONE: Self = Self(0);
+    /// The output.
+    pub const OUTPUT: Self = Self(1 << 3);
+    /// What forward kept.
+    pub const SAVED: Self = Self(1 << 4);
+
+    /// Input `i`.
+    #[must_use]
+    pub const fn input(i: usize) -> Self {
+        Self(1 << i)
+    }
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether all of `other` is read.
+    #[must_use]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// How the gradient reaches one input of an operation.
+pub enum Gradient<B: Backend> {
+    /// It does not: the input is not differentiable.
+    None,
+    /// It is the output's gradient as it stands.
+    Pass,
+    /// A kernel computes it.
+    Kernel {
+        /// The kernel.
+        run: Backward<B>,
+        /// What it reads beside `dy`.
+        reads: Reads,
+        /// What `dx` holds when it starts.
+        over: OverGradient,
+        /// Whether it can compute any run of rows (along the first axis) of the gradient by itself, so that a fused
+        /// program never holds all of it.
+        rows: bool,
+    },
+}
+
+impl<B: Backend> Clone for Gradient<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for Gradient<B> {}
+
+impl<B: Backend> Gradient<B> {
+    /// A kernel that writes or adds, and reads these.
+    #[must_use]
+    pub const fn kernel(run: Backward<B>, reads: Reads) -> Self {
+        Self::Kernel { run, reads, over: OverGradient::Nothing, rows: false }
+    }
+
+    /// A kernel that turns `dy` into `dx` in place, and reads these.
+    #[must_use]
+    pub const fn over_dy(run: Backward<B>, reads: Reads) -> Self {
+        Self::Kernel { run, reads, over: OverGradient::Dy, rows: false }
+    }
+}
+
+/// An operation: its kernels, and what the planner has to know of them.
+pub struct Op<B: Backend> {
+    /// The operation's name.
+    pub name: &'static str,
+    /// Computes the output.
+    pub forward: Forward<B>,
+    /// What forward may overwrite.
+    pub over: Over,
+    /// Computes the output in a program that only infers, where that is something else.
+    pub infer: Option<Forward<B>>,
+    /// The gradients with respect to the inputs.
+    pub backward: [Gradient<B>; MAX_INPUTS],
+    /// The output is input 0 under another shape: no kernel runs, and both are the same memory.
+    pub view: bool,
+}
+
+impl<B: Backend> Op<B> {
+    /// A table with this forward kernel and these gradients, that overwrites nothing.
+    #[must_use]
+    pub const fn new(name: &'static str, forward: Forward<B>, backward: [Gradient<B>; MAX_INPUTS]) -> Self {
+        Self { name, forward, over: Over::Nothing, infer: None, backward, view: false }
+    }
+
+    /// The same with this buffer starting as input 0.
+    #[must_use]
+    pub const fn over(self, over: Over) -> Self {
+        Self { over, ..self }
+    }
+}
+
+/// How a loss combines its terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their mean, as a scalar.
+    #[default]
+    Mean,
+    /// Their sum, as a scalar.
+    Sum,
+    /// Not at all: one value for each.
+    None,
+}
+
+impl Reduction {
+    /// The code in a kernel's arguments.
+    const fn code(self) -> usize {
+        match self {
+            Self::Mean => 0,
+            Self::Sum => 1,
+            Self::None => 2,
+        }
+    }
+
+    /// The shape of the reduced loss of terms of shape `terms`.
+    const fn shape(self, terms: Shape) -> Shape {
+        if matches!(self, Self::None) { terms } else { Shape::SCALAR }
+    }
+
+    #[inline(always)]
+    fn of_code(code: usize) -> Self {
+        match code {
+            0 => Self::Mean,
+            1 => Self::Sum,
+            _ => Self::None,
+        }
+    }
+
+    /// What one of `count` terms contributes to the gradient: `dy` itself, or its share in the mean.
+    #[inline(always)]
+    fn share<E: Real>(self, dy: &[E], term: usize, count: usize) -> E {
+        match self {
+            Self::Mean => dy.first().copied().unwrap_or_default() / E::from_usize(count),
+            Self::Sum => dy.first().copied().unwrap_or_default(),
+            Self::None => dy.get(term).copied().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Reshape and flatten: the same elements under another shape. Both are views: no kernel runs, and input and output are the
+//! same memory, gradients too.
+
+use super::{ForwardCall, Gradient, Op, Spec};
+use crate::backend::Backend;
+use crate::error::ShapeError;
+use crate::graph::{Graph, Var};
+use crate::shape::{Dims, Shape};
+
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    const { &Op { view: true, ..Op::new("reshape", nothing::<B>, [Gradient::Pass, Gradient::None, Gradient::None]) } }
+}
+
+fn nothing<B: Backend>(_: ForwardCall<'_, B::Elem>) {}
+
+/// The output has shape `to`.
+///
+/// # Errors
+/// When it has another number of elements than `x`.
+pub const fn spec(x: Shape, to: Shape) -> Result<Spec, ShapeError> {
+    if x.len() == to.len() {
+        Ok(Spec::new(to))
+    } else {
+        Err(ShapeError::Length {
+            op: "reshape",
+            what: "the elements of the input are",
+            found: x.len(),
+            against: "those of the new shape",
+            expected: to.len(),
+        })
+    }
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// `x` under the annotated shape `Y`.
+    ///
+    /// # Panics
+    /// When `Y` has another number of elements.
+    pub const fn reshape<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
+        match spec(S::SHAPE, Y::SHAPE) {
+            Ok(spec) => self.apply(op(), &[x.id()], spec),
+            Err(error) => panic!("{}", error.message("").as_str()),
+        }
+    }
+
+    /// `x` with all axes but the first joined into one: what a linear layer takes after convolutions.
+    ///
+    /// # Panics
+    /// When the annotated shape is not the one that this gives.
+    pub const fn flatten<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
+        let batch = S::SHAPE.axis(0);
+        let flat = Shape::new([batch, S::SHAPE.product(1, S::SHAPE.rank())]);
+        match spec(S::SHAPE, flat) {
+            Ok(spec) => self.apply(op(), &[x.id()], spec),
+            Err(error) => panic!("{}", error.message("").as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn elements_and_gradients_keep_their_order() {
+        let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let spec = spec(Shape::new([2, 3]), Shape::new([3, 2])).unwrap();
+        check(op(), spec, &[&x], &x, &[&[1.0; 6]]);
+    }
+
+    #[test]
+    fn another_number_of_elements_is_an_error() {
+        let error = spec(Shape::new([2, 3]), Shape::new([4])).unwrap_err();
+        let text = "reshape: the elements of the input are 6, those of the new shape 4";
+        assert_eq!(std::format!("{error}"), text);
+    }
+}

@@ -1,0 +1,661 @@
+//! Programs: the planned steps, and the runner that executes them on borrowed slices.
+//!
+//! A [`Program`] is a value of constants: a table of [`Step`]s that can lie in flash, and the sizes of every space. Running
+//! it allocates nothing, grows nothing and does not panic.
+
+use crate::backend::{Backend, Real, Strict};
+use crate::graph::Name;
+use crate::init::Init;
+use crate::ops::{Args, Backward, BackwardCall, Forward, ForwardCall, MAX_INPUTS, Over, OverGradient};
+use crate::optim::{NoUpdate, Optimizer, clip_by_norm};
+use crate::shape::Shape;
+
+mod error;
+mod memory;
+
+pub use error::RunError;
+pub use memory::{Memory, Space};
+
+/// Where an operand lies: a run of elements of one space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    space: Space,
+    /// The first element; for an input, which one.
+    offset: u32,
+    len: u32,
+}
+
+impl Place {
+    pub(crate) const NOWHERE: Self = Self::new(Space::Work, 0, 0);
+
+    pub(crate) const fn new(space: Space, offset: usize, len: usize) -> Self {
+        Self { space, offset: offset as u32, len: len as u32 }
+    }
+
+    pub(crate) const fn space(&self) -> Space {
+        self.space
+    }
+
+    pub(crate) const fn offset(&self) -> usize {
+        self.offset as usize
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) const fn equals(&self, other: &Self) -> bool {
+        self.space as u8 == other.space as u8 && self.offset == other.offset && self.len == other.len
+    }
+
+    const fn range(&self) -> core::ops::Range<usize> {
+        // Both are far below half of `u32::MAX`: the spaces are checked when the plan is made.
+        self.offset as usize..(self.offset + self.len) as usize
+    }
+
+    /// The run within the work space; empty for every other space.
+    const fn in_work(&self) -> core::ops::Range<usize> {
+        if matches!(self.space, Space::Work) { self.range() } else { 0..0 }
+    }
+}
+
+/// What a step does.
+pub(crate) enum Action<B: Backend> {
+    /// Runs a forward kernel; `copy` says that input 0 has to be copied into the buffer which it overwrites.
+    Forward { run: Forward<B>, over: Over, copy: bool },
+    /// Runs a backward kernel; `copy` likewise.
+    Backward { run: Backward<B>, over: OverGradient, copy: bool, add: bool },
+    /// Copies `x[0]` to `out`, or adds it.
+    Move { add: bool },
+    /// Starts backward: `out` is the gradient of the loss with respect to itself.
+    Seed,
+    /// Updates the parameter at `param` with the gradient at `x[0]`.
+    Update,
+    /// Computes the gradient of the parameter at `param` `rows` rows at a time, in `out`, and updates these rows.
+    UpdateRows { run: Backward<B>, rows: u32, row_len: u32 },
+}
+
+impl<B: Backend> Clone for Action<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for Action<B> {}
+
+/// One planned step. Made by a plan, run by a program.
+pub struct Step<B: Backend> {
+    pub(crate) action: Action<B>,
+    pub(crate) args: Args,
+    pub(crate) x: [Place; MAX_INPUTS],
+    pub(crate) y: Place,
+    pub(crate) dy: Place,
+    pub(crate) out: Place,
+    pub(crate) saved: Place,
+    pub(crate) scratch: Place,
+    /// Forward: the state. Updates: the parameter.
+    pub(crate) param: Place,
+}
+
+impl<B: Backend> Clone for Step<B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<B: Backend> Copy for Step<B> {}
+
+impl<B: Backend> Step<B> {
+    pub(crate) const EMPTY: Self = Self {
+        action: Action::Seed,
+        args: Args::NONE,
+        x: [Place::NOWHERE; MAX_INPUTS],
+        y: Place::NOWHERE,
+        dy: Place::NOWHERE,
+        out: Place::NOWHERE,
+        saved: Place::NOWHERE,
+        scratch: Place::NOWHERE,
+        param: Place::NOWHERE,
+    };
+}
+
+/// A parameter, trained or frozen, or a piece of state.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor {
+    /// Its name.
+    pub name: Name,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its space: [`Space::Params`], [`Space::Frozen`] or [`Space::State`].
+    pub space: Space,
+    /// Where it starts in that space, in elements.
+    pub offset: usize,
+    /// How it starts.
+    pub init: Init,
+}
+
+impl Tensor {
+    /// Where it lies in its space.
+    #[must_use]
+    pub const fn range(&self) -> core::ops::Range<usize> {
+        self.offset..self.offset + self.shape.len()
+    }
+}
+
+/// An input that a run takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Input {
+    /// Its name.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Shape,
+    /// Its elements are whole numbers below this, or any finite numbers where it is 0.
+    pub classes: usize,
+}
+
+/// A value that a run leaves to be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Output {
+    /// Its name.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Shape,
+    pub(crate) place: Place,
+}
+
+/// The sizes of a program's spaces in elements, and what its runner has to know beside the steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) params: usize,
+    pub(crate) frozen: usize,
+    pub(crate) state: usize,
+    pub(crate) grads: usize,
+    pub(crate) moments: usize,
+    pub(crate) work: usize,
+    /// How many of the steps are forward.
+    pub(crate) forward_steps: usize,
+    pub(crate) loss: Option<Place>,
+    pub(crate) clip_norm: Option<(f32, f64)>,
+}
+
+/// A planned graph: made at compile time by [`program!`](crate::program!), run on slices.
+///
+/// The lifetime is that of its tables: `'static` where they are constants.
+#[derive(Clone, Copy)]
+pub struct Program<'t, B: Backend = Strict<f32>> {
+    pub(crate) steps: &'t [Step<B>],
+    pub(crate) tensors: &'t [Tensor],
+    pub(crate) inputs: &'t [Input],
+    pub(crate) outputs: &'t [Output],
+    pub(crate) sizes: Sizes,
+}
+
+/// Sizes, in elements, and tables. A training program and an inference program of one network have the same parameters at
+/// the same places, whatever their batch sizes.
+impl<'t, B: Backend> Program<'t, B> {
+    /// Elements of the trained parameters.
+    #[must_use]
+    pub const fn params_len(&self) -> usize {
+        self.sizes.params
+    }
+
+    /// Elements of the frozen parameters.
+    #[must_use]
+    pub const fn frozen_len(&self) -> usize {
+        self.sizes.frozen
+    }
+
+    /// Elements of the state.
+    #[must_use]
+    pub const fn state_len(&self) -> usize {
+        self.sizes.state
+    }
+
+    /// Elements of the gradients: none where the update is fused.
+    #[must_use]
+    pub const fn grads_len(&self) -> usize {
+        self.sizes.grads
+    }
+
+    /// Elements of the optimizer's moments.
+    #[must_use]
+    pub const fn moments_len(&self) -> usize {
+        self.sizes.moments
+    }
+
+    /// Elements of the work space: activations, scratch, short-lived gradients.
+    #[must_use]
+    pub const fn work_len(&self) -> usize {
+        self.sizes.work
+    }
+
+    /// Elements of a slab that holds all spaces but the inputs and the frozen parameters.
+    #[must_use]
+    pub const fn slab_len(&self) -> usize {
+        self.sizes.params + self.sizes.state + self.sizes.grads + self.sizes.moments + self.sizes.work
+    }
+
+    /// Bytes of RAM: those of [`Program::slab_len`].
+    #[must_use]
+    pub const fn ram_bytes(&self) -> usize {
+        self.slab_len() * size_of::<B::Elem>()
+    }
+
+    /// A slab of zeros.
+    ///
+    /// # Panics
+    /// When `N` is less than [`Program::slab_len`]. In a constant or the value of a static, where this belongs, that is a
+    /// compile error.
+    #[must_use]
+    pub const fn slab<const N: usize>(&self) -> [B::Elem; N] {
+        if N < self.slab_len() {
+            let text = crate::error::Message::new().text("the slab is too short: it has ").number(N);
+            let text = text.text(" elements, the program needs ").number(self.slab_len());
+            panic!("{}", text.as_str());
+        }
+        [B::Elem::ZERO; N]
+    }
+
+    /// The parameters and the state, in graph order.
+    #[must_use]
+    pub const fn tensors(&self) -> &'t [Tensor] {
+        self.tensors
+    }
+
+    /// The inputs, in the order in which a run takes them.
+    #[must_use]
+    pub const fn inputs(&self) -> &'t [Input] {
+        self.inputs
+    }
+
+    /// The outputs, in graph order.
+    #[must_use]
+    pub const fn outputs(&self) -> &'t [Output] {
+        self.outputs
+    }
+
+    /// How many steps a run takes.
+    #[must_use]
+    pub const fn steps(&self) -> usize {
+        self.steps.len()
+    }
+}
+
+impl<B: Backend> Program<'_, B> {
+    /// Draws the parameters and the state from `seed`; see [`crate::init`]. Gradients and moments become 0.
+    ///
+    /// # Errors
+    /// When a space of `memory` is too short.
+    pub fn init(&self, memory: &mut Memory<'_, B::Elem>, seed: u64) -> Result<(), RunError> {
+        self.check_memory(memory)?;
+        for tensor in self.tensors {
+            let space = match tensor.space {
+                Space::Params => &mut *memory.params,
+                Space::State => &mut *memory.state,
+                _ => continue,
+            };
+            if let Some(data) = space.get_mut(tensor.range()) {
+                tensor.init.fill(data, tensor.shape, tensor.name, seed);
+            }
+        }
+        memory.grads.fill(B::Elem::ZERO);
+        memory.moments.fill(B::Elem::ZERO);
+        Ok(())
+    }
+
+    /// Draws the frozen parameters from `seed`, for tests and for hosts that have no trained ones.
+    ///
+    /// # Errors
+    /// When `frozen` is shorter than [`Program::frozen_len`].
+    pub fn init_frozen(&self, frozen: &mut [B::Elem], seed: u64) -> Result<(), RunError> {
+        memory::at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
+        for tensor in self.tensors.iter().filter(|tensor| matches!(tensor.space, Space::Frozen)) {
+            if let Some(data) = frozen.get_mut(tensor.range()) {
+                tensor.init.fill(data, tensor.shape, tensor.name, seed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs forward: afterwards the outputs can be read.
+    ///
+    /// # Errors
+    /// When `inputs` or a space of `memory` has the wrong length, or an input holds what it must not; nothing is changed
+    /// then.
+    pub fn run(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+        self.check(memory, inputs)?;
+        self.forward(memory, inputs)
+    }
+
+    /// Runs forward and returns the loss, without training.
+    ///
+    /// # Errors
+    /// As [`Program::run`], and for a program without a loss.
+    pub fn loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
+        self.run(memory, inputs)?;
+        self.read_loss(memory)
+    }
+
+    /// One training step: forward, backward, update. Returns the loss before the update.
+    ///
+    /// # Errors
+    /// As [`Program::run`], for a program that does not train, and when the loss is not finite: parameters and moments are
+    /// as before then.
+    pub fn step<O: Optimizer<B>>(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+        optimizer: &mut O,
+    ) -> Result<B::Elem, RunError> {
+        self.check_training(O::SLOTS)?;
+        let loss = self.loss(memory, inputs)?;
+        if !loss.is_finite() {
+            return Err(RunError::LossNotFinite { loss: loss.to_f32() });
+        }
+        let rates = optimizer.begin();
+        self.backward::<O>(memory, inputs, &rates)?;
+        if self.sizes.grads > 0 {
+            let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
+            if let Some((single, double)) = self.sizes.clip_norm {
+                clip_by_norm::<B>(grads, B::Elem::choose(single, double));
+            }
+            let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
+            update::<B, O>(&rates, memory.params, grads, memory.moments, self.sizes.params, 0);
+        }
+        Ok(loss)
+    }
+
+    /// Runs forward and backward and leaves the gradients in their space, without an update. Returns the loss.
+    ///
+    /// # Errors
+    /// As [`Program::step`], and for a fused program, which keeps no gradients.
+    pub fn gradients(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
+        self.check_training(0)?;
+        if self.sizes.grads == 0 {
+            return Err(RunError::NoGradients);
+        }
+        let loss = self.loss(memory, inputs)?;
+        self.backward::<NoUpdate>(memory, inputs, &())?;
+        Ok(loss)
+    }
+
+    /// The output `name` after a run.
+    #[must_use]
+    pub fn output<'m>(&self, memory: &'m Memory<'_, B::Elem>, name: &str) -> Option<&'m [B::Elem]> {
+        let output = self.outputs.iter().find(|output| output.name == name)?;
+        match output.place.space {
+            Space::Work => memory.work.get(output.place.range()),
+            Space::Params => memory.params.get(output.place.range()),
+            Space::Frozen => memory.frozen.get(output.place.range()),
+            _ => None,
+        }
+    }
+
+    /// The parameter or state `name`.
+    #[must_use]
+    pub fn tensor<'m>(&self, memory: &'m Memory<'_, B::Elem>, name: &str) -> Option<&'m [B::Elem]> {
+        let tensor = self.find(name)?;
+        match tensor.space {
+            Space::Params => memory.params.get(tensor.range()),
+            Space::State => memory.state.get(tensor.range()),
+            _ => memory.frozen.get(tensor.range()),
+        }
+    }
+
+    /// The parameter or state `name`, to be changed; `None` for a frozen one.
+    #[must_use]
+    pub fn tensor_mut<'m>(&self, memory: &'m mut Memory<'_, B::Elem>, name: &str) -> Option<&'m mut [B::Elem]> {
+        let tensor = self.find(name)?;
+        match tensor.space {
+            Space::Params => memory.params.get_mut(tensor.range()),
+            Space::State => memory.state.get_mut(tensor.range()),
+            _ => None,
+        }
+    }
+
+    /// The gradient of the trained parameter `name`, after [`Program::gradients`] or [`Program::step`].
+    #[must_use]
+    pub fn gradient<'m>(&self, memory: &'m Memory<'_, B::Elem>, name: &str) -> Option<&'m [B::Elem]> {
+        let tensor = self.find(name).filter(|tensor| matches!(tensor.space, Space::Params))?;
+        memory.grads.get(tensor.range())
+    }
+
+    fn find(&self, name: &str) -> Option<&Tensor> {
+        self.tensors.iter().find(|tensor| tensor.name == *name)
+    }
+
+    fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
+        let sizes = &self.sizes;
+        memory::exactly(Space::Params, sizes.params, memory.params.len())?;
+        memory::at_least(Space::State, sizes.state, memory.state.len())?;
+        memory::at_least(Space::Grads, sizes.grads, memory.grads.len())?;
+        memory::at_least(Space::Moments, sizes.moments, memory.moments.len())?;
+        memory::at_least(Space::Work, sizes.work, memory.work.len())
+    }
+
+    fn check(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+        self.check_memory(memory)?;
+        memory::at_least(Space::Frozen, self.sizes.frozen, memory.frozen.len())?;
+        if inputs.len() != self.inputs.len() {
+            return Err(RunError::InputCount { expected: self.inputs.len(), found: inputs.len() });
+        }
+        self.inputs.iter().zip(inputs).enumerate().try_for_each(|(i, (input, data))| input.check(i, data))
+    }
+
+    fn check_training(&self, slots: usize) -> Result<(), RunError> {
+        if self.steps.len() == self.sizes.forward_steps {
+            return Err(RunError::NotTraining);
+        }
+        memory::at_least(Space::Moments, slots * self.sizes.params, self.sizes.moments)
+    }
+
+    fn read_loss(&self, memory: &Memory<'_, B::Elem>) -> Result<B::Elem, RunError> {
+        let place = self.sizes.loss.ok_or(RunError::NotTraining)?;
+        memory.work.get(place.offset()).copied().ok_or(RunError::NotTraining)
+    }
+
+    fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(memory, inputs))
+    }
+
+    fn backward<O: Optimizer<B>>(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+        rates: &O::Rates,
+    ) -> Result<(), RunError> {
+        let params = self.sizes.params;
+        let steps = self.steps.iter().skip(self.sizes.forward_steps);
+        steps.into_iter().try_for_each(|step| step.backward::<O>(memory, inputs, rates, params))
+    }
+}
+
+/// Updates the parameters from `first` on, as many as there are `grads`; `params_len` is the length of one slot of moments.
+fn update<B: Backend, O: Optimizer<B>>(
+    rates: &O::Rates,
+    params: &mut [B::Elem],
+    grads: &[B::Elem],
+    moments: &mut [B::Elem],
+    params_len: usize,
+    first: usize,
+) {
+    let range = first..first + grads.len();
+    let mut slots = moments.chunks_exact_mut(params_len.max(1));
+    let mut slot = |used: bool| match slots.next() {
+        Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
+        _ => Default::default(),
+    };
+    let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
+    O::update(rates, params.get_mut(range.clone()).unwrap_or_default(), grads, moments);
+}
+
+/// The operands of a step that lie in the work space, borrowed at once. The borrow checks that what is written overlaps
+/// nothing else, so the runner needs no `unsafe` and trusts no plan.
+struct Operands<'w, E> {
+    x: [&'w [E]; MAX_INPUTS],
+    y: &'w [E],
+    dy: &'w [E],
+    out: &'w mut [E],
+    saved: &'w mut [E],
+    scratch: &'w mut [E],
+}
+
+impl<B: Backend> Step<B> {
+    fn operands<'w>(&self, work: &'w mut [B::Elem]) -> Result<Operands<'w, B::Elem>, RunError> {
+        let [x0, x1, x2] = &self.x;
+        let ranges = [x0, x1, x2, &self.y, &self.dy, &self.out, &self.saved, &self.scratch].map(Place::in_work);
+        let [x0, x1, x2, y, dy, out, saved, scratch] =
+            work.get_disjoint_mut(ranges).map_err(|_| RunError::BrokenPlan)?;
+        Ok(Operands { x: [x0, x1, x2], y, dy, out, saved, scratch })
+    }
+
+    fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+        let Action::Forward { run, over, copy } = self.action else {
+            return Err(RunError::BrokenPlan);
+        };
+        let operands = self.operands(memory.work)?;
+        let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
+        let x = leaves.resolve(&self.x, operands.x);
+        let (y, saved) = (operands.out, operands.saved);
+        if copy {
+            move_to(if matches!(over, Over::Saved) { &mut *saved } else { &mut *y }, x[0], false);
+        }
+        let state = memory.state.get_mut(self.param.range()).unwrap_or_default();
+        run(ForwardCall { args: &self.args, x, y, saved, scratch: operands.scratch, state });
+        Ok(())
+    }
+
+    fn backward<O: Optimizer<B>>(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+        rates: &O::Rates,
+        params_len: usize,
+    ) -> Result<(), RunError> {
+        let operands = self.operands(memory.work)?;
+        let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
+        let x = leaves.resolve(&self.x, operands.x);
+        let Operands { y, dy, out: work_out, saved, scratch, .. } = operands;
+        let out = match self.out.space {
+            Space::Grads => memory.grads.get_mut(self.out.range()).unwrap_or_default(),
+            _ => &mut *work_out,
+        };
+        match self.action {
+            Action::Backward { run, over, copy, add } => {
+                if copy {
+                    move_to(out, if matches!(over, OverGradient::Saved) { &*saved } else { dy }, false);
+                }
+                let args = &self.args;
+                run(BackwardCall { args, x, y, saved, dy, dx: out, add, scratch, first_row: 0 });
+            }
+            Action::Move { add } => move_to(out, x[0], add),
+            Action::Seed => out.fill(B::Elem::ONE),
+            Action::Update => {
+                let first = self.param.offset();
+                update::<B, O>(rates, memory.params, operands.x[0], memory.moments, params_len, first);
+            }
+            Action::UpdateRows { run, rows, row_len } => {
+                let (rows, row_len, count) = (rows as usize, row_len as usize, self.param.len());
+                let mut done = 0;
+                while done < count {
+                    let len = (rows * row_len).min(count - done);
+                    let dx = out.get_mut(..len).unwrap_or_default();
+                    let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
+                    let x = leaves.resolve(&self.x, operands.x);
+                    let (args, first_row) = (&self.args, done / row_len.max(1));
+                    run(BackwardCall { args, x, y, saved, dy, dx, add: false, scratch, first_row });
+                    let grads = out.get(..len).unwrap_or_default();
+                    let first = self.param.offset() + done;
+                    update::<B, O>(rates, memory.params, grads, memory.moments, params_len, first);
+                    done += len.max(1);
+                }
+            }
+            Action::Forward { .. } => return Err(RunError::BrokenPlan),
+        }
+        Ok(())
+    }
+}
+
+/// The operands that lie outside the work space.
+struct Leaves<'a, E> {
+    params: &'a [E],
+    frozen: &'a [E],
+    inputs: &'a [&'a [E]],
+}
+
+impl<'a, E> Leaves<'a, E> {
+    fn resolve(&self, places: &[Place; MAX_INPUTS], in_work: [&'a [E]; MAX_INPUTS]) -> [&'a [E]; MAX_INPUTS] {
+        let mut found = in_work;
+        for i in 0..MAX_INPUTS {
+            let place = &places[i];
+            found[i] = match place.space {
+                Space::Params => self.params.get(place.range()).unwrap_or_default(),
+                Space::Frozen => self.frozen.get(place.range()).unwrap_or_default(),
+                Space::Input => self.inputs.get(place.offset()).copied().unwrap_or_default(),
+                Space::SameAs => found.get(place.offset()).copied().unwrap_or_default(),
+                _ => in_work[i],
+            };
+        }
+        found
+    }
+}
+
+fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = if add { *to + from } else { from };
+    }
+}
+
+impl Input {
+    fn check<E: Real>(&self, index: usize, data: &[E]) -> Result<(), RunError> {
+        if data.len() != self.shape.len() {
+            return Err(RunError::InputLength { input: index, expected: self.shape.len(), found: data.len() });
+        }
+        let fault = if self.classes > 0 {
+            data.iter().position(|x| x.to_index().is_none_or(|index| index >= self.classes))
+        } else {
+            data.iter().position(|x| !x.is_finite())
+        };
+        let Some((element, value)) = fault.and_then(|i| Some((i, data.get(i)?.to_f32()))) else {
+            return Ok(());
+        };
+        Err(if self.classes > 0 {
+            RunError::IndexOutOfRange { input: index, element, value, classes: self.classes }
+        } else {
+            RunError::InputNotFinite { input: index, element, value }
+        })
+    }
+}
+
+/// Makes a [`Program`] of a plan: `program!(static TRAIN: Strict<f32> = net::<16>().train(Training::with::<Adam>()));`
+///
+/// The plan is computed while the crate compiles; only the steps and tables that the program has are kept in the binary.
+/// A graph of another capacity than 64 nodes is named with it: `program!(static BIG: Strict<f32>, 256 = …)`.
+///
+/// It expands to
+///
+/// ```ignore
+/// static TRAIN: Program<'static, Strict<f32>> = {
+///     const PLAN: Plan<Strict<f32>, 64> = net::<16>().train(Training::with::<Adam>());
+///     static STEPS: [Step<Strict<f32>>; PLAN.steps_len()] = PLAN.steps();
+///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
+///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
+///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
+///     PLAN.program(&STEPS, &TENSORS, &INPUTS, &OUTPUTS)
+/// };
+/// ```
+#[macro_export]
+macro_rules! program {
+    ($(#[$meta:meta])* $vis:vis static $name:ident: $backend:ty = $plan:expr) => {
+        $crate::program!($(#[$meta])* $vis static $name: $backend, 64 = $plan);
+    };
+    ($(#[$meta:meta])* $vis:vis static $name:ident: $backend:ty, $nodes:literal = $plan:expr) => {
+        $(#[$meta])*
+        $vis static $name: $crate::program::Program<'static, $backend> = {
+            const PLAN: $crate::plan::Plan<$backend, $nodes> = $plan;
+            static STEPS: [$crate::program::Step<$backend>; PLAN.steps_len()] = PLAN.steps();
+            static TENSORS: [$crate::program::Tensor; PLAN.tensors_len()] = PLAN.tensors();
+            static INPUTS: [$crate::program::Input; PLAN.inputs_len()] = PLAN.inputs();
+            static OUTPUTS: [$crate::program::Output; PLAN.outputs_len()] = PLAN.outputs();
+            PLAN.program(&STEPS, &TENSORS, &INPUTS, &OUTPUTS)
+        };
+    };
+}

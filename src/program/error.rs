@@ -1,0 +1,104 @@
+//! What can go wrong when a program runs.
+
+use super::Space;
+
+/// Why a run was refused. Nothing is changed then: every check precedes the first write to parameters or moments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum RunError {
+    /// The slab is shorter than the program's spaces together.
+    SlabLength {
+        /// Elements that the program needs.
+        expected: usize,
+        /// Elements that the slab has.
+        found: usize,
+    },
+    /// A space has the wrong length.
+    SpaceLength {
+        /// Which space.
+        space: Space,
+        /// Elements that the program needs.
+        expected: usize,
+        /// Elements that there are.
+        found: usize,
+    },
+    /// The number of inputs is wrong.
+    InputCount {
+        /// How many the program takes.
+        expected: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// An input has the wrong length: an empty or a smaller last batch, for instance.
+    InputLength {
+        /// Which input, counted from 0.
+        input: usize,
+        /// Elements that the program reads.
+        expected: usize,
+        /// Elements that there are.
+        found: usize,
+    },
+    /// An input holds an infinity or a NaN.
+    InputNotFinite {
+        /// Which input, counted from 0.
+        input: usize,
+        /// Which of its elements, counted from 0.
+        element: usize,
+        /// The element.
+        value: f32,
+    },
+    /// A class index is negative, not a whole number, or too large.
+    IndexOutOfRange {
+        /// Which input, counted from 0.
+        input: usize,
+        /// Which of its elements, counted from 0.
+        element: usize,
+        /// The element.
+        value: f32,
+        /// The number of classes: indices are whole numbers below it.
+        classes: usize,
+    },
+    /// The loss overflowed or is no number, so there is no update.
+    LossNotFinite {
+        /// The loss.
+        loss: f32,
+    },
+    /// The program was planned to infer: it has no loss and no backward pass.
+    NotTraining,
+    /// The program is fused, so it keeps no gradients.
+    NoGradients,
+    /// Two operands of a step overlap. No plan of this crate does that.
+    BrokenPlan,
+}
+
+impl core::fmt::Display for RunError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Self::SlabLength { expected, found } => {
+                write!(f, "the slab has {found} elements, the program needs {expected}")
+            }
+            Self::SpaceLength { space, expected, found } => {
+                write!(f, "the {} space has {found} elements, the program needs {expected}", space.name())
+            }
+            Self::InputCount { expected, found } => {
+                write!(f, "{found} inputs were given, the program takes {expected}")
+            }
+            Self::InputLength { input, expected, found } => {
+                write!(f, "input {input} has {found} elements, the program reads {expected}")
+            }
+            Self::InputNotFinite { input, element, value } => {
+                write!(f, "input {input}, element {element} is {value}, which is not finite")
+            }
+            Self::IndexOutOfRange { input, element, value, classes } => {
+                write!(f, "input {input}, element {element} is {value}, not a class index: there are {classes} classes")
+            }
+            Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was updated"),
+            Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
+            Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
+            Self::BrokenPlan => f.write_str("operands of a step overlap: the program's plan is broken"),
+        }
+    }
+}
+
+impl core::error::Error for RunError {}

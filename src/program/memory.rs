@@ -1,0 +1,104 @@
+//! The spaces that a program runs in.
+
+use super::{Program, RunError};
+use crate::backend::Backend;
+
+/// A kind of memory, and what lies in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Space {
+    /// The inputs of a run: anywhere, also flash or a DMA buffer.
+    Input,
+    /// Parameters that are not trained: flash will do.
+    Frozen,
+    /// Trained parameters, one after the other in graph order.
+    Params,
+    /// Running statistics and other things that a model keeps but does not train.
+    State,
+    /// Gradients, laid out as the parameters.
+    Grads,
+    /// The optimizer's state: slots that are laid out as the parameters.
+    Moments,
+    /// Activations, scratch and short-lived gradients, where the planner put them.
+    Work,
+    /// In a step: the same operand as an earlier one.
+    #[doc(hidden)]
+    SameAs,
+}
+
+impl Space {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Frozen => "frozen",
+            Self::Params => "params",
+            Self::State => "state",
+            Self::Grads => "grads",
+            Self::Moments => "moments",
+            Self::Work | Self::SameAs => "work",
+        }
+    }
+}
+
+/// The spaces of a model, borrowed. One memory serves all programs of a network: a training program and an inference
+/// program share parameters and state, and may share the rest.
+#[derive(Debug)]
+pub struct Memory<'a, E> {
+    /// Trained parameters: exactly [`Program::params_len`].
+    pub params: &'a mut [E],
+    /// Frozen parameters: at least [`Program::frozen_len`].
+    pub frozen: &'a [E],
+    /// State: at least [`Program::state_len`].
+    pub state: &'a mut [E],
+    /// Gradients: at least [`Program::grads_len`].
+    pub grads: &'a mut [E],
+    /// Moments: at least [`Program::moments_len`].
+    pub moments: &'a mut [E],
+    /// Work: at least [`Program::work_len`].
+    pub work: &'a mut [E],
+}
+
+impl<B: Backend> Program<'_, B> {
+    /// Splits a slab into the spaces of this program: parameters, state, gradients, moments, work. There are no frozen
+    /// parameters; see [`Program::memory_with`].
+    ///
+    /// # Errors
+    /// When the slab is shorter than [`Program::slab_len`].
+    pub fn memory<'a>(&self, slab: &'a mut [B::Elem]) -> Result<Memory<'a, B::Elem>, RunError> {
+        self.memory_with(slab, &[])
+    }
+
+    /// As [`Program::memory`], with frozen parameters that lie elsewhere.
+    ///
+    /// # Errors
+    /// As [`Program::memory`], and when `frozen` is shorter than [`Program::frozen_len`].
+    pub fn memory_with<'a>(
+        &self,
+        slab: &'a mut [B::Elem],
+        frozen: &'a [B::Elem],
+    ) -> Result<Memory<'a, B::Elem>, RunError> {
+        let too_short = RunError::SlabLength { expected: self.slab_len(), found: slab.len() };
+        at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
+        let mut rest = slab;
+        let mut take = |len: usize| {
+            let (space, after) = core::mem::take(&mut rest).split_at_mut_checked(len).ok_or(too_short)?;
+            rest = after;
+            Ok(space)
+        };
+        let params = take(self.sizes.params)?;
+        let state = take(self.sizes.state)?;
+        let grads = take(self.sizes.grads)?;
+        let moments = take(self.sizes.moments)?;
+        let work = take(self.sizes.work)?;
+        Ok(Memory { params, frozen, state, grads, moments, work })
+    }
+}
+
+pub(super) fn exactly(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
+    if found == expected { Ok(()) } else { Err(RunError::SpaceLength { space, expected, found }) }
+}
+
+pub(super) fn at_least(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
+    exactly(space, expected, found.min(expected)).map_err(|_| RunError::SpaceLength { space, expected, found })
+}

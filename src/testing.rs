@@ -1,0 +1,137 @@
+//! Running one operation by itself, and checking its derivative: what the tests of a new operation need.
+//!
+//! An operation is run as everywhere: recorded in a graph, planned, and executed by a program. Its differentiable inputs are
+//! parameters there, so that all gradients are computed, and the loss is `Σ y dy`.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::backend::{Backend, Real, Strict};
+use crate::graph::{Graph, Id, Name};
+use crate::init::Init;
+use crate::ops::{BackwardCall, ForwardCall, Gradient, MAX_INPUTS, Op, Reads, Spec};
+use crate::plan::Training;
+use crate::shape::Shape;
+
+/// What an operation computed.
+#[derive(Clone, Debug)]
+pub struct Outcome<E> {
+    /// The output.
+    pub y: Vec<E>,
+    /// The gradient of `Σ y dy` with respect to each input; empty where the input is not differentiable.
+    pub gradients: Vec<Vec<E>>,
+}
+
+/// Runs `op` on `inputs`, forward and backward from `dy`.
+///
+/// # Panics
+/// When the operation writes past its buffers' lengths, or `dy` is not as long as the output or not finite.
+///
+/// ```
+/// use slabgrad::backend::Strict;
+/// use slabgrad::ops::relu;
+/// use slabgrad::shape::Shape;
+/// use slabgrad::testing;
+///
+/// let outcome = testing::run::<Strict<f32>>(relu::op(), relu::spec(Shape::new([2])), &[&[-1.0, 2.0]], &[5.0, 5.0]);
+/// assert_eq!(outcome.y, [0.0, 2.0]);
+/// assert_eq!(outcome.gradients, [[0.0, 5.0]]);
+/// ```
+#[must_use]
+pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy: &[B::Elem]) -> Outcome<B::Elem> {
+    let differentiable = |i: usize| op.view || !matches!(op.backward[i], Gradient::None);
+    let mut g = Graph::<B, 8>::new();
+    let mut ids = Vec::<Id>::new();
+    let mut fed = Vec::new();
+    for (i, x) in inputs.iter().enumerate() {
+        let shape = Shape::new([x.len()]);
+        ids.push(if differentiable(i) {
+            g.parameter_of(Name::new("", NAMES[i]), shape, Init::Zeros)
+        } else {
+            fed.push(*x);
+            g.input_of(NAMES[i], shape)
+        });
+    }
+    let y = g.apply_to(op, &ids, spec);
+    let seed = g.input_of("dy", Shape::new([dy.len()]));
+    fed.push(dy);
+    let loss = g.apply_to(weighted_sum::<B>(), &[y, seed], Spec::new(Shape::SCALAR));
+    g.output_of("y", y);
+    g.loss_of(loss);
+
+    let tables = g.train(Training::with_slots(0).keep_outputs()).tables();
+    let program = tables.program();
+    let mut slab = vec![B::Elem::ZERO; program.slab_len()];
+    let mut memory = program.memory(&mut slab).expect("the slab is as long as the program needs");
+    for (i, x) in inputs.iter().enumerate().filter(|(i, _)| differentiable(*i)) {
+        program.tensor_mut(&mut memory, NAMES[i]).expect("the parameter is in the graph").copy_from_slice(x);
+    }
+    let run = program.gradients(&mut memory, &fed);
+    run.unwrap_or_else(|error| panic!("{}: {error}", op.name));
+    let gradient = |i: usize| program.gradient(&memory, NAMES[i]).unwrap_or_default().to_vec();
+    Outcome {
+        y: program.output(&memory, "y").unwrap_or_default().to_vec(),
+        gradients: (0..inputs.len()).map(gradient).collect(),
+    }
+}
+
+const NAMES: [&str; MAX_INPUTS] = ["x0", "x1", "x2"];
+
+/// `Σ x w`, differentiable in `x`: turns any output into a loss with a given gradient.
+#[must_use]
+pub const fn weighted_sum<B: Backend>() -> &'static Op<B> {
+    fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+        call.y[0] = B::dot(call.x[0], call.x[1]);
+    }
+    fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+        for (dx, &w) in call.dx.iter_mut().zip(call.x[1]) {
+            let share = w * call.dy[0];
+            *dx = if call.add { *dx + share } else { share };
+        }
+    }
+    const {
+        let x = Gradient::kernel(gradient::<B>, Reads::input(1));
+        &Op::new("weighted_sum", forward::<B>, [x, Gradient::None, Gradient::None])
+    }
+}
+
+/// Compares the gradients of `op` with central differences of `Σ y dy` in double precision, at every element of every
+/// differentiable input. Returns the worst difference, relative to the larger of the gradient and 1.
+///
+/// # Errors
+/// When a difference is above `tolerance`: which element, with both numbers.
+pub fn check_gradients(
+    op: &'static Op<Strict<f64>>,
+    spec: Spec,
+    inputs: &[&[f64]],
+    dy: &[f64],
+    tolerance: f64,
+) -> Result<f64, String> {
+    let outcome = run(op, spec, inputs, dy);
+    let mut worst = 0.0_f64;
+    for (i, gradient) in outcome.gradients.iter().enumerate() {
+        for (element, &found) in gradient.iter().enumerate() {
+            let loss_at = |x: f64| {
+                let mut moved = inputs[i].to_vec();
+                moved[element] = x;
+                let moved: Vec<&[f64]> =
+                    (0..inputs.len()).map(|j| if j == i { &moved[..] } else { inputs[j] }).collect();
+                let y = run(op, spec, &moved, dy).y;
+                y.iter().zip(dy).map(|(y, dy)| y * dy).sum::<f64>()
+            };
+            let x = inputs[i][element];
+            let h = 1e-6 * Real::abs(x).max(1.0);
+            let want = (loss_at(x + h) - loss_at(x - h)) / (2.0 * h);
+            let difference = Real::abs(found - want) / Real::abs(want).max(1.0);
+            if Real::is_nan(difference) || difference > tolerance {
+                return Err(alloc::format!(
+                    "{}: the gradient for input {i}, element {element} (at {x}) is {found}, central differences give {want}",
+                    op.name
+                ));
+            }
+            worst = worst.max(difference);
+        }
+    }
+    Ok(worst)
+}

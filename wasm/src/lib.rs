@@ -1,0 +1,1 @@
+//! slabgrad in the browser.

@@ -1,0 +1,139 @@
+//! Building `firmware-example`, and the commands and checks around it.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{
+    elf::Image,
+    process,
+    qemu::{self, Board, THUMBV7EM},
+    workspace::Workspace,
+};
+
+/// What the panic handler of `firmware-example` prints.
+const PANIC_MESSAGE: &[u8] = b"PANIC\n";
+
+/// The host needs a small part of the time that the boards need.
+const HOST_LIMIT: Duration = Duration::from_mins(5);
+
+fn build(workspace: &Workspace, board: &Board) -> Result<PathBuf> {
+    build_with(workspace, board, "")
+}
+
+fn build_with(workspace: &Workspace, board: &Board, options: &str) -> Result<PathBuf> {
+    let arguments = format!("build --release --target {} {options}", board.target);
+    process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
+    Ok(workspace.firmware_file(board.target, "firmware-example"))
+}
+
+fn read(path: &PathBuf) -> Result<Image> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Image::parse(&bytes).with_context(|| format!("cannot parse {}", path.display()))
+}
+
+/// Links the program for a board, and looks for an allocator in it.
+pub(crate) fn link(workspace: &Workspace, board: &Board) -> Result<String> {
+    let image = read(&build(workspace, board)?)?;
+    without_allocator(&image, "main")
+}
+
+/// Links the library as a WebAssembly module, and looks for an allocator in it.
+pub(crate) fn link_wasm(workspace: &Workspace) -> Result<String> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    let arguments = format!("rustc --release --lib --crate-type cdylib --target {TARGET}");
+    process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
+    let image = read(&workspace.firmware_file(TARGET, "firmware_example.wasm"))?;
+    without_allocator(&image, "run")
+}
+
+/// That the program links at all says that nothing in it wants Rust's global allocator, for it declares none. This
+/// finds what gets in without it: an allocator of C, or of a dependency.
+fn without_allocator(image: &Image, entry: &str) -> Result<String> {
+    ensure_symbol(image, entry)?;
+    let found = image.allocators();
+    ensure!(found.is_empty(), "an allocator is linked:\n{}", image.list(&found));
+    Ok(format!("no allocator among {} symbols", image.symbols.len()))
+}
+
+/// In a file without symbols no search finds anything.
+fn ensure_symbol(image: &Image, name: &str) -> Result<()> {
+    ensure!(
+        image.symbols.iter().any(|symbol| symbol.name == name),
+        "the file has no symbol `{name}`: its symbols cannot be trusted"
+    );
+    Ok(())
+}
+
+/// Nothing in the training binary can panic, format or compute in double precision in software.
+pub(crate) fn no_panic(workspace: &Workspace) -> Result<String> {
+    let image = read(&build(workspace, &THUMBV7EM)?)?;
+    ensure_symbol(&image, "main")?;
+    let found = image.unwanted();
+    ensure!(found.is_empty(), "these are linked, so something can reach them:\n{}", image.list(&found));
+    // The handler's symbol would be missing if it had been inlined; what it prints would not.
+    ensure!(!image.contains(PANIC_MESSAGE), "the message of the panic handler is linked, so something can reach it");
+    Ok(format!("none among {} symbols", image.symbols.len()))
+}
+
+/// The check above finds a panic where there is one.
+pub(crate) fn provoked_panic(workspace: &Workspace) -> Result<String> {
+    let image = read(&build_with(workspace, &THUMBV7EM, "--features provoke-panic")?)?;
+    let found = image.unwanted();
+    let listing = image.list(&found);
+    for expected in ["core::panicking::panic_bounds_check", "rust_begin_unwind"] {
+        ensure!(
+            found.iter().any(|symbol| symbol.name.contains(expected)),
+            "{expected} was not found, only:\n{listing}"
+        );
+    }
+    ensure!(image.contains(PANIC_MESSAGE), "the message of the panic handler was not found");
+    Ok(format!("found, as it should be:\n{listing}"))
+}
+
+/// The program prints the same bits on a board as on the host.
+pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> {
+    let mut host = workspace.firmware_cargo("run --quiet --release");
+    let host = process::capture(&mut host, &workspace.root, HOST_LIMIT)?.expect_success()?;
+    let host: Vec<String> = host.stdout.lines().map(str::to_owned).collect();
+
+    let run = qemu::run(board, &build(workspace, board)?, &workspace.root)?;
+    qemu::compare(&host, &run.lines)?;
+    // The lines are compared first, because they say more about a program that gave up.
+    ensure!(run.status.success(), "the program ended with {}", run.status);
+    let instructions = match run.instructions {
+        Some(count) => format!(", {count} instructions"),
+        None => String::new(),
+    };
+    Ok(format!("{} lines as on the host{instructions}", host.len()))
+}
+
+/// `cargo xtask firmware`
+pub(crate) fn show_run(workspace: &Workspace, board: &Board) -> Result<()> {
+    let run = qemu::run(board, &build(workspace, board)?, &workspace.root)?;
+    for line in &run.lines {
+        println!("{line}");
+    }
+    match run.instructions {
+        Some(count) => println!("{count} instructions"),
+        None => println!("this board does not count instructions"),
+    }
+    if !run.status.success() {
+        bail!("the program ended with {}", run.status);
+    }
+    Ok(())
+}
+
+/// `cargo xtask size`
+pub(crate) fn show_size(workspace: &Workspace) -> Result<()> {
+    let image = read(&build(workspace, &THUMBV7EM)?)?;
+    println!("{:<20}{:>10}{:>10}", "section", "flash", "RAM");
+    let (mut flash, mut ram) = (0, 0);
+    for section in image.sections.iter().filter(|section| section.size > 0) {
+        println!("{:<20}{:>10}{:>10}", section.name, section.flash(), section.ram());
+        flash += section.flash();
+        ram += section.ram();
+    }
+    println!("{:<20}{flash:>10}{ram:>10}", "bytes");
+    Ok(())
+}

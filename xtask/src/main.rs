@@ -1,0 +1,52 @@
+//! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
+
+mod checks;
+mod elf;
+mod firmware;
+mod process;
+mod qemu;
+mod setup;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use workspace::Workspace;
+
+const HELP: &str = "\
+cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
+                                      --setup first installs what is missing
+cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, on thumbv7em unless
+                                      BOARD is thumbv6m or riscv32imc
+cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
+cargo xtask help                      this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[&str]) -> Result<ExitCode> {
+    let workspace = Workspace::find();
+    match arguments {
+        ["test", rest @ ..] => {
+            let options = checks::Options::parse(rest)?;
+            return Ok(if checks::run(&workspace, &options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        }
+        ["firmware"] => firmware::show_run(&workspace, &qemu::THUMBV7EM)?,
+        ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
+        ["size"] => firmware::show_size(&workspace)?,
+        ["help" | "--help" | "-h"] => println!("{HELP}"),
+        [] => bail!("a command is missing\n\n{HELP}"),
+        _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,47 @@
+//! Where things are, and cargo in the two places where it runs.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    /// Build results of the firmware, beside those of the workspace, so that one `cargo clean` removes both.
+    pub(crate) firmware_target: PathBuf,
+}
+
+impl Workspace {
+    pub(crate) fn find() -> Self {
+        let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let root = xtask.parent().unwrap_or(xtask).to_path_buf();
+        let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        let firmware_target = root.join(target).join("firmware");
+        Self { root, firmware_target }
+    }
+
+    /// `cargo` in the root; the arguments are separated by white space.
+    pub(crate) fn cargo(&self, arguments: &str) -> Command {
+        let mut command = Command::new("cargo");
+        command.args(arguments.split_whitespace()).current_dir(&self.root);
+        command
+    }
+
+    /// `cargo` in `firmware-example`, where a developer of firmware would run it.
+    pub(crate) fn firmware_cargo(&self, arguments: &str) -> Command {
+        let mut command = Command::new("cargo");
+        command
+            .args(arguments.split_whitespace())
+            .env("CARGO_TARGET_DIR", &self.firmware_target)
+            .current_dir(self.root.join("firmware-example"));
+        command
+    }
+
+    /// What cargo built for `target` in the release profile.
+    pub(crate) fn firmware_file(&self, target: &str, name: &str) -> PathBuf {
+        let mut path = self.firmware_target.clone();
+        path.extend([target, "release", name]);
+        path
+    }
+}
