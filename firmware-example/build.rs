@@ -12,12 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let target = env::var("TARGET")?;
     let layout = PathBuf::from("memory").join(format!("{target}.x"));
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
-    fs::copy(&layout, out_dir.join("memory.x")).map_err(|error| {
-        format!(
-            "no memory layout for {target}: {}: {error}",
-            layout.display()
-        )
-    })?;
+    fs::copy(&layout, out_dir.join("memory.x"))
+        .map_err(|error| format!("no memory layout for {target}: {}: {error}", layout.display()))?;
 
     println!("cargo:rustc-link-search={}", out_dir.display());
     if env::var("CARGO_CFG_TARGET_ARCH")? == "riscv32" {

@@ -55,6 +55,29 @@ impl Message {
         self.byte(b'0' + (number % 10) as u8)
     }
 
+    /// Adds a number of moderate size with up to four decimals.
+    #[must_use]
+    pub const fn decimal(mut self, number: f64) -> Self {
+        if number.is_nan() {
+            return self.text("NaN");
+        }
+        if number < 0.0 {
+            self = self.text("-");
+        }
+        // Saturates, far beyond any setting.
+        let scaled = (number.abs() * 10_000.0 + 0.5) as u64;
+        self = self.number((scaled / 10_000) as usize);
+        let mut fraction = scaled % 10_000;
+        if fraction > 0 {
+            self = self.text(".");
+        }
+        while fraction > 0 {
+            self = self.byte(b'0' + (fraction / 1000) as u8);
+            fraction = fraction % 1000 * 10;
+        }
+        self
+    }
+
     /// Adds a shape such as `[16, 64]`.
     #[must_use]
     pub const fn shape(mut self, shape: Shape) -> Self {
@@ -86,8 +109,15 @@ impl Default for Message {
     }
 }
 
+/// What an error is about: an operation, and the layer's or tensor's name unless that is empty.
+pub(crate) const fn subject(op: &str, name: &str) -> Message {
+    let text = Message::new().text(op);
+    let text = if name.is_empty() { text } else { text.text(" `").text(name).text("`") };
+    text.text(": ")
+}
+
 /// Why an operation does not accept the shapes or settings that it was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
 pub enum ShapeError {
@@ -142,7 +172,7 @@ pub enum ShapeError {
         /// The setting and what it must be, in words.
         rule: &'static str,
         /// The value that it has.
-        found: usize,
+        found: f64,
     },
 }
 
@@ -157,11 +187,7 @@ impl ShapeError {
             | Self::Window { op, .. }
             | Self::Setting { op, .. } => op,
         };
-        let mut text = Message::new().text(op);
-        if !name.is_empty() {
-            text = text.text(" `").text(name).text("`");
-        }
-        text = text.text(": ");
+        let text = subject(op, name);
         match *self {
             Self::Rank { operand, expected, found, .. } => {
                 text.text(operand).text(" has shape ").shape(found).text(", expected ").text(expected)
@@ -180,7 +206,7 @@ impl ShapeError {
                 .text(" with padding ")
                 .number(padding)
                 .text(" on each side"),
-            Self::Setting { rule, found, .. } => text.text(rule).text(", found ").number(found),
+            Self::Setting { rule, found, .. } => text.text(rule).text(", found ").decimal(found),
         }
     }
 }
@@ -192,3 +218,26 @@ impl core::fmt::Display for ShapeError {
 }
 
 impl core::error::Error for ShapeError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_people_write_them() {
+        let cases = [(0.0, "0"), (1.5, "1.5"), (-0.05, "-0.05"), (1e-9, "0"), (12.3456, "12.3456"), (f64::NAN, "NaN")];
+        for (number, text) in cases {
+            assert_eq!(Message::new().decimal(number).as_str(), text);
+        }
+        assert_eq!(Message::new().number(0).text(" ").number(1_234_567).as_str(), "0 1234567");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut() {
+        let mut text = Message::new();
+        for _ in 0..100 {
+            text = text.text("abcdef");
+        }
+        assert_eq!(text.as_str().len(), 240);
+    }
+}

@@ -44,6 +44,8 @@
 
 #![no_std]
 #![deny(unsafe_code)]
+// Tests compare with literal values, and with the functions of std as independent references.
+#![cfg_attr(test, allow(clippy::float_cmp, clippy::type_complexity, clippy::disallowed_methods))]
 
 #[cfg(any(feature = "std", test))]
 extern crate std;

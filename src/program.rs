@@ -60,6 +60,7 @@ impl Place {
 }
 
 /// What a step does.
+#[derive(Clone, Copy)]
 pub(crate) enum Action<B: Backend> {
     /// Runs a forward kernel; `copy` says that input 0 has to be copied into the buffer which it overwrites.
     Forward { run: Forward<B>, over: Over, copy: bool },
@@ -75,14 +76,8 @@ pub(crate) enum Action<B: Backend> {
     UpdateRows { run: Backward<B>, rows: u32, row_len: u32 },
 }
 
-impl<B: Backend> Clone for Action<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: Backend> Copy for Action<B> {}
-
 /// One planned step. Made by a plan, run by a program.
+#[derive(Clone, Copy)]
 pub struct Step<B: Backend> {
     pub(crate) action: Action<B>,
     pub(crate) args: Args,
@@ -95,13 +90,6 @@ pub struct Step<B: Backend> {
     /// Forward: the state. Updates: the parameter.
     pub(crate) param: Place,
 }
-
-impl<B: Backend> Clone for Step<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: Backend> Copy for Step<B> {}
 
 impl<B: Backend> Step<B> {
     pub(crate) const EMPTY: Self = Self {
@@ -582,19 +570,26 @@ struct Leaves<'a, E> {
 }
 
 impl<'a, E> Leaves<'a, E> {
-    fn resolve(&self, places: &[Place; MAX_INPUTS], in_work: [&'a [E]; MAX_INPUTS]) -> [&'a [E]; MAX_INPUTS] {
-        let mut found = in_work;
-        for i in 0..MAX_INPUTS {
-            let place = &places[i];
-            found[i] = match place.space {
-                Space::Params => self.params.get(place.range()).unwrap_or_default(),
-                Space::Frozen => self.frozen.get(place.range()).unwrap_or_default(),
-                Space::Input => self.inputs.get(place.offset()).copied().unwrap_or_default(),
-                Space::SameAs => found.get(place.offset()).copied().unwrap_or_default(),
-                _ => in_work[i],
-            };
+    fn resolve(
+        &self,
+        [p0, p1, p2]: &[Place; MAX_INPUTS],
+        [x0, x1, x2]: [&'a [E]; MAX_INPUTS],
+    ) -> [&'a [E]; MAX_INPUTS] {
+        let x0 = self.find(p0, x0, [x0, x0]);
+        let x1 = self.find(p1, x1, [x0, x0]);
+        let x2 = self.find(p2, x2, [x0, x1]);
+        [x0, x1, x2]
+    }
+
+    /// The operand at `place`: `in_work` where it lies there, or one of the `earlier` ones.
+    fn find(&self, place: &Place, in_work: &'a [E], earlier: [&'a [E]; 2]) -> &'a [E] {
+        match place.space {
+            Space::Params => self.params.get(place.range()).unwrap_or_default(),
+            Space::Frozen => self.frozen.get(place.range()).unwrap_or_default(),
+            Space::Input => self.inputs.get(place.offset()).copied().unwrap_or_default(),
+            Space::SameAs => earlier.get(place.offset()).copied().unwrap_or_default(),
+            _ => in_work,
         }
-        found
     }
 }
 
@@ -632,7 +627,7 @@ impl Input {
 ///
 /// It expands to
 ///
-/// ```ignore
+/// ```text
 /// static TRAIN: Program<'static, Strict<f32>> = {
 ///     const PLAN: Plan<Strict<f32>, 64> = net::<16>().train(Training::with::<Adam>());
 ///     static STEPS: [Step<Strict<f32>>; PLAN.steps_len()] = PLAN.steps();

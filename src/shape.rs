@@ -61,7 +61,8 @@ impl Shape {
     /// The length of axis `i`, counted from the outermost; 1 beyond the last.
     #[must_use]
     pub const fn axis(&self, i: usize) -> usize {
-        if i < self.rank() { self.axes[i] as usize } else { 1 }
+        // Those beyond the last are stored as 1.
+        if i < MAX_RANK { self.axes[i] as usize } else { 1 }
     }
 
     /// The length of the axis `back` places before the last (0 is the last), as broadcasting counts them; 1 before the

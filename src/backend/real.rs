@@ -48,14 +48,19 @@ pub trait Real:
     /// Neither infinite nor NaN.
     fn is_finite(self) -> bool;
     /// The absolute value.
+    #[must_use]
     fn abs(self) -> Self;
     /// The square root, correctly rounded.
+    #[must_use]
     fn sqrt(self) -> Self;
     /// The exponential function.
+    #[must_use]
     fn exp(self) -> Self;
     /// The natural logarithm.
+    #[must_use]
     fn ln(self) -> Self;
     /// The hyperbolic tangent.
+    #[must_use]
     fn tanh(self) -> Self;
 
     /// The larger; NaN where one is NaN.
@@ -78,7 +83,7 @@ pub trait Real:
 macro_rules! real {
     ($t:ident, $precision:literal, |$single:ident, $double:ident| $own:ident, $unit:path,
      $sqrt:path, $exp:path, $ln:path, $tanh:path) => {
-        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_lossless)]
+        #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_lossless, clippy::float_cmp)]
         impl Real for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;

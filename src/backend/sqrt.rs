@@ -2,7 +2,7 @@
 //! the same bits.
 //!
 //! Adam takes one root per parameter, and neither `core` nor `libm` emits the instruction of an ARM core with a
-//! floating-point unit, so that one is written out.
+//! floating-point unit. For a call of C's `sqrtf` the compiler does (and calls the function only for a NaN).
 
 #![allow(unsafe_code)]
 
@@ -13,12 +13,11 @@ pub(super) fn sqrt_f32(x: f32) -> f32 {
     return x.sqrt();
     #[cfg(all(not(feature = "std"), target_arch = "arm", target_abi = "eabihf"))]
     {
-        let y;
-        // SAFETY: one instruction from a register to a register; the ABI promises a unit with single precision.
-        unsafe {
-            core::arch::asm!("vsqrt.f32 {y}, {x}", x = in(sreg) x, y = lateout(sreg) y, options(pure, nomem, nostack));
+        unsafe extern "C" {
+            fn sqrtf(x: f32) -> f32;
         }
-        return y;
+        // SAFETY: the C library's function, which `compiler_builtins` provides; it has no preconditions.
+        return unsafe { sqrtf(x) };
     }
     #[cfg(not(any(feature = "std", all(target_arch = "arm", target_abi = "eabihf"))))]
     libm::sqrtf(x)

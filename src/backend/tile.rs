@@ -43,18 +43,12 @@ const NR: usize =
     if cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32")) { 8 } else { 4 };
 
 /// An operand while it is walked: `step` along `k`, `side` along its own axis of the result.
+#[derive(Clone, Copy)]
 struct Walk<E> {
     at: *const E,
     side: usize,
     step: usize,
 }
-
-impl<E> Clone for Walk<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<E> Copy for Walk<E> {}
 
 impl<E> Walk<E> {
     /// The walk that starts `n` rows or columns further.
@@ -75,8 +69,8 @@ fn extent(outer: usize, inner: usize, row: usize, col: usize) -> Option<usize> {
 }
 
 /// See [`Backend::matmul`]. Slices that are too short for the sizes are a fault of the caller, on which nothing is
-/// written.
-#[inline]
+/// written. One copy of it serves all operations: inlined, it would be the larger part of every one.
+#[inline(never)]
 pub(crate) fn matmul<B: Backend>(
     [m, n, k]: [usize; 3],
     a: Matrix<'_, B::Elem>,

@@ -33,7 +33,7 @@ pub use node::{Id, Indices, Name, Var};
 pub(crate) use node::{Kind, Node};
 
 use crate::backend::{Backend, Strict};
-use crate::error::Message;
+use crate::error::{self, Message, ShapeError};
 use crate::init::Init;
 use crate::ops::{MAX_INPUTS, Op, Spec};
 use crate::plan::{Plan, Training};
@@ -130,8 +130,23 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When the shape in `spec` is not `S`, an operand is of another graph, or the graph is full.
     pub const fn apply<S: Dims>(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Var<S> {
+        self.record("", op, inputs, Ok(spec))
+    }
+
+    /// As [`Graph::apply`], for an operation or a layer `name` whose shapes may be wrong.
+    pub(crate) const fn record<S: Dims>(
+        &mut self,
+        name: &str,
+        op: &'static Op<B>,
+        inputs: &[Id],
+        spec: Result<Spec, ShapeError>,
+    ) -> Var<S> {
+        let spec = match spec {
+            Ok(spec) => spec,
+            Err(error) => panic!("{}", error.message(name).as_str()),
+        };
         if !spec.shape.equals(&S::SHAPE) {
-            let text = Message::new().text(op.name).text(": the output is annotated as ").shape(S::SHAPE);
+            let text = error::subject(op.name, name).text("the output is annotated as ").shape(S::SHAPE);
             panic!("{}", text.text(", but its shape is ").shape(spec.shape).as_str());
         }
         Var::new(self.apply_to(op, inputs, spec))

@@ -154,6 +154,7 @@ impl core::fmt::Display for Name {
 }
 
 /// What a node is.
+#[derive(Clone, Copy)]
 pub(crate) enum Kind<B: Backend> {
     Input {
         /// The elements are whole numbers below this, or any finite numbers where it is 0.
@@ -170,14 +171,8 @@ pub(crate) enum Kind<B: Backend> {
     Op(&'static Op<B>),
 }
 
-impl<B: Backend> Clone for Kind<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: Backend> Copy for Kind<B> {}
-
 /// A recorded value.
+#[derive(Clone, Copy)]
 pub(crate) struct Node<B: Backend> {
     pub(crate) kind: Kind<B>,
     /// Of an input or a parameter.
@@ -190,13 +185,6 @@ pub(crate) struct Node<B: Backend> {
     pub(crate) state: Option<Id>,
     pub(crate) spec: Spec,
 }
-
-impl<B: Backend> Clone for Node<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: Backend> Copy for Node<B> {}
 
 impl<B: Backend> Node<B> {
     pub(crate) const EMPTY: Self = Self::of(Shape::SCALAR);

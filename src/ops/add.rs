@@ -82,10 +82,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
     pub const fn add_broadcast<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>) -> Var<Y> {
-        match spec(S::SHAPE, T::SHAPE) {
-            Ok(spec) => self.apply(op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec(S::SHAPE, T::SHAPE))
     }
 }
 

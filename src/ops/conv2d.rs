@@ -13,7 +13,7 @@ use super::window::{Window2d, pack, source, unpack};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
-use crate::graph::{Graph, Var};
+use crate::graph::{Graph, Name, Var};
 use crate::init::Init;
 use crate::shape::{R1, R4, Shape};
 
@@ -50,7 +50,7 @@ pub const fn spec(
     let (channels, outputs) = (x.axis(1), weight.axis(0));
     if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
         let rule = "groups divide the input and the output channels";
-        return Err(ShapeError::Setting { op, rule, found: groups });
+        return Err(ShapeError::Setting { op, rule, found: groups as f64 });
     }
     if channels / groups != weight.axis(1) {
         let (what, against) = ("input channels of a group are", "weight expects");
@@ -164,46 +164,16 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         x: Var<R4<A, C, H, W>>,
         settings: Conv2d,
     ) -> Var<R4<A, O, OH, OW>> {
-        let window = settings.window;
-        let shape = Shape::new([O, C, window.size[0], window.size[1]]);
-        let (height, width) = match spec(x.shape(), shape, None, window, 1) {
-            Ok(spec) => (spec.shape.axis(2), spec.shape.axis(3)),
-            Err(error) => panic!("{}", error.message(name).as_str()),
-        };
-        if height != OH || width != OW {
-            let error = Wrong { name, annotated: [OH, OW], is: [height, width] };
-            panic!("{}", error.message().as_str());
+        let size = settings.window.size;
+        let shape = Shape::new([O, C, size[0], size[1]]);
+        let spec = spec(x.shape(), shape, None, settings.window, 1);
+        let weight = self.parameter_of(Name::new(name, "weight"), shape, settings.init);
+        if settings.bias {
+            let bias = self.parameter::<R1<O>>(name, "bias", Init::Zeros);
+            self.record(name, op(), &[x.id(), weight, bias.id()], spec)
+        } else {
+            self.record(name, op(), &[x.id(), weight], spec)
         }
-        let weight = self.parameter_of(crate::graph::Name::new(name, "weight"), shape, settings.init);
-        let bias = if settings.bias { Some(self.parameter::<R1<O>>(name, "bias", Init::Zeros)) } else { None };
-        match (spec(x.shape(), shape, None, window, 1), bias) {
-            (Ok(spec), Some(bias)) => self.apply(op(), &[x.id(), weight, bias.id()], spec),
-            (Ok(spec), None) => self.apply(op(), &[x.id(), weight], spec),
-            (Err(error), _) => panic!("{}", error.message(name).as_str()),
-        }
-    }
-}
-
-/// An annotated output size that is wrong.
-pub(super) struct Wrong {
-    pub(super) name: &'static str,
-    pub(super) annotated: [usize; 2],
-    pub(super) is: [usize; 2],
-}
-
-impl Wrong {
-    pub(super) const fn message(&self) -> crate::error::Message {
-        crate::error::Message::new()
-            .text("`")
-            .text(self.name)
-            .text("`: the output is annotated with height ")
-            .number(self.annotated[0])
-            .text(" and width ")
-            .number(self.annotated[1])
-            .text(", but window, stride and padding give ")
-            .number(self.is[0])
-            .text(" and ")
-            .number(self.is[1])
     }
 }
 

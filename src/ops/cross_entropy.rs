@@ -77,8 +77,11 @@ pub const fn spec(x: Shape, target: Shape, settings: CrossEntropy) -> Result<Spe
         return Err(ShapeError::Rank { op, operand: "the target", expected, found: target });
     }
     if !(settings.label_smoothing >= 0.0 && settings.label_smoothing <= 1.0) {
-        let (rule, found) = ("label smoothing is from 0 to 1", settings.label_smoothing as usize);
-        return Err(ShapeError::Setting { op, rule, found });
+        return Err(ShapeError::Setting {
+            op,
+            rule: "label smoothing is from 0 to 1",
+            found: settings.label_smoothing,
+        });
     }
     let args = Args::new(&[x.axis_from_end(0), settings.reduction.code()]).with_scalar(2, settings.label_smoothing);
     Ok(Spec { saved: x.len(), ..Spec::new(settings.reduction.shape(rows)).args(args) })
@@ -122,15 +125,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         target: Var<T>,
         settings: CrossEntropy,
     ) -> Var<Y> {
-        let spec = match spec(logits.shape(), T::SHAPE, settings) {
-            Ok(spec) => spec,
-            Err(error) => panic!("{}", error.message("").as_str()),
-        };
+        let spec = spec(logits.shape(), T::SHAPE, settings);
         if T::INDICES {
             self.index_below(target.id(), C);
-            self.apply(op_indices(), &[logits.id(), target.id()], spec)
+            self.record("", op_indices(), &[logits.id(), target.id()], spec)
         } else {
-            self.apply(op_probabilities(), &[logits.id(), target.id()], spec)
+            self.record("", op_probabilities(), &[logits.id(), target.id()], spec)
         }
     }
 }
@@ -185,14 +185,14 @@ impl<E: Real> Target<E> for Probability {
 struct Smoothing<E> {
     keep: E,
     spread: E,
-    smoothing: E,
+    total: E,
 }
 
 impl<E: Real> Smoothing<E> {
     #[inline(always)]
     fn new(args: &Args, classes: usize) -> Self {
         let smoothing: E = args.scalar::<E, 2>();
-        Self { keep: E::ONE - smoothing, spread: smoothing / E::from_usize(classes), smoothing }
+        Self { keep: E::ONE - smoothing, spread: smoothing / E::from_usize(classes), total: smoothing }
     }
 
     #[inline(always)]
@@ -202,7 +202,7 @@ impl<E: Real> Smoothing<E> {
 
     #[inline(always)]
     fn total<B: Backend<Elem = E>, T: Target<E>>(&self, target: &[E]) -> E {
-        self.keep * T::total::<B>(target) + self.smoothing
+        self.keep * T::total::<B>(target) + self.total
     }
 }
 

@@ -113,10 +113,9 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         bias: Option<Var<R1<O>>>,
     ) -> Var<R2<A, O>> {
         let spec = spec(x.shape(), weight.shape(), None);
-        match (spec, bias) {
-            (Ok(spec), Some(bias)) => self.apply(op(), &[x.id(), weight.id(), bias.id()], spec),
-            (Ok(spec), None) => self.apply(op(), &[x.id(), weight.id()], spec),
-            (Err(error), _) => panic!("{}", error.message("").as_str()),
+        match bias {
+            Some(bias) => self.record("", op(), &[x.id(), weight.id(), bias.id()], spec),
+            None => self.record("", op(), &[x.id(), weight.id()], spec),
         }
     }
 }

@@ -33,10 +33,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When `x` has no such axis.
     pub const fn log_softmax<S: Dims>(&mut self, x: Var<S>, axis: usize) -> Var<S> {
-        match spec(S::SHAPE, axis) {
-            Ok(spec) => self.apply(op(), &[x.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[x.id()], spec(S::SHAPE, axis))
     }
 }
 

@@ -71,10 +71,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         a: Var<R2<M, K>>,
         b: Var<R2<K, O>>,
     ) -> Var<R2<M, O>> {
-        match spec(a.shape(), b.shape()) {
-            Ok(spec) => self.apply(op(), &[a.id(), b.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[a.id(), b.id()], spec(a.shape(), b.shape()))
     }
 
     /// `a b` of each of `A` pairs of matrices.
@@ -83,10 +80,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         a: Var<R3<A, M, K>>,
         b: Var<R3<A, K, O>>,
     ) -> Var<R3<A, M, O>> {
-        match spec(a.shape(), b.shape()) {
-            Ok(spec) => self.apply(op(), &[a.id(), b.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[a.id(), b.id()], spec(a.shape(), b.shape()))
     }
 }
 

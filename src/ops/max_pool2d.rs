@@ -8,7 +8,6 @@ use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
-use crate::ops::conv2d::Wrong;
 use crate::shape::{R4, Shape};
 
 /// The table.
@@ -34,7 +33,7 @@ pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
     while axis < 2 {
         if window.padding[axis] > window.size[axis] / 2 {
             let rule = "the padding is at most half of the window";
-            return Err(ShapeError::Setting { op, rule, found: window.padding[axis] });
+            return Err(ShapeError::Setting { op, rule, found: window.padding[axis] as f64 });
         }
         axis += 1;
     }
@@ -73,15 +72,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         x: Var<R4<A, C, H, W>>,
         window: Window2d,
     ) -> Var<R4<A, C, OH, OW>> {
-        let spec = match spec(x.shape(), window) {
-            Ok(spec) => spec,
-            Err(error) => panic!("{}", error.message("").as_str()),
-        };
-        let is = [spec.shape.axis(2), spec.shape.axis(3)];
-        if is[0] != OH || is[1] != OW {
-            panic!("{}", Wrong { name: "max_pool2d", annotated: [OH, OW], is }.message().as_str());
-        }
-        self.apply(op(), &[x.id()], spec)
+        self.record("", op(), &[x.id()], spec(x.shape(), window))
     }
 }
 

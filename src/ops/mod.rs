@@ -219,6 +219,7 @@ impl Reads {
 }
 
 /// How the gradient reaches one input of an operation.
+#[derive(Clone, Copy)]
 pub enum Gradient<B: Backend> {
     /// It does not: the input is not differentiable.
     None,
@@ -237,13 +238,6 @@ pub enum Gradient<B: Backend> {
         rows: bool,
     },
 }
-
-impl<B: Backend> Clone for Gradient<B> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<B: Backend> Copy for Gradient<B> {}
 
 impl<B: Backend> Gradient<B> {
     /// A kernel that writes or adds, and reads these.

@@ -55,10 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         target: Var<S>,
         reduction: Reduction,
     ) -> Var<Y> {
-        match spec(S::SHAPE, S::SHAPE, reduction) {
-            Ok(spec) => self.apply(op(), &[prediction.id(), target.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[prediction.id(), target.id()], spec(S::SHAPE, S::SHAPE, reduction))
     }
 }
 

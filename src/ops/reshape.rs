@@ -39,10 +39,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When `Y` has another number of elements.
     pub const fn reshape<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
-        match spec(S::SHAPE, Y::SHAPE) {
-            Ok(spec) => self.apply(op(), &[x.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[x.id()], spec(S::SHAPE, Y::SHAPE))
     }
 
     /// `x` with all axes but the first joined into one: what a linear layer takes after convolutions.
@@ -52,10 +49,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     pub const fn flatten<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
         let batch = S::SHAPE.axis(0);
         let flat = Shape::new([batch, S::SHAPE.product(1, S::SHAPE.rank())]);
-        match spec(S::SHAPE, flat) {
-            Ok(spec) => self.apply(op(), &[x.id()], spec),
-            Err(error) => panic!("{}", error.message("").as_str()),
-        }
+        self.record("", op(), &[x.id()], spec(S::SHAPE, flat))
     }
 }
 

@@ -89,7 +89,7 @@ impl Window2d {
     pub(super) const fn output_for(&self, op: &'static str, axis: usize, input: usize) -> Result<usize, ShapeError> {
         let (size, stride, dilation) = (self.size[axis], self.step(axis), self.dilation[axis]);
         if size == 0 || stride == 0 || dilation == 0 {
-            return Err(ShapeError::Setting { op, rule: "size, stride and dilation are at least 1", found: 0 });
+            return Err(ShapeError::Setting { op, rule: "size, stride and dilation are at least 1", found: 0.0 });
         }
         let (padding, window) = (self.padding[axis], dilation * (size - 1) + 1);
         if input + 2 * padding < window {

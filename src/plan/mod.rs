@@ -149,14 +149,14 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         if let Some(max) = training.clip_norm {
             assert!(max > 0.0, "train: clip_norm must be positive");
         }
-        Self::plan(graph, Some(training))
+        Self::of(graph, Some(training))
     }
 
     pub(crate) const fn infer(graph: &Graph<B, N>) -> Self {
-        Self::plan(graph, None)
+        Self::of(graph, None)
     }
 
-    const fn plan(graph: &Graph<B, N>, training: Option<Training>) -> Self {
+    const fn of(graph: &Graph<B, N>, training: Option<Training>) -> Self {
         let mut plan = Self {
             graph: *graph,
             steps: [[Step::EMPTY; STEPS_PER_NODE]; N],

@@ -9,6 +9,7 @@ use crate::program::{Action, Place, Sizes, Space, Step};
 
 /// What the planner knows of a node.
 #[derive(Clone, Copy)]
+#[allow(clippy::struct_excessive_bools)]
 pub(crate) struct Info {
     /// A loss or an output depends on it.
     pub(super) needed: bool,
