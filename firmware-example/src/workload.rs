@@ -9,7 +9,7 @@ const STEPS: usize = 20;
 /// Records of 64 pixels (0 to 16) and a label.
 static DIGITS: &[u8] = include_bytes!("../../data/digits.bin");
 
-const fn cnn<const B: usize>() -> Graph {
+pub(crate) const fn cnn<const B: usize>() -> Graph {
     let mut g = Graph::new();
     let image = g.input::<R4<B, 1, 8, 8>>("image");
     let label = g.class_indices::<B>("label");
@@ -26,7 +26,7 @@ const fn cnn<const B: usize>() -> Graph {
     g
 }
 
-const fn mlp<const B: usize>() -> Graph {
+pub(crate) const fn mlp<const B: usize>() -> Graph {
     let mut g = Graph::new();
     let image = g.input::<R2<B, PIXELS>>("image");
     let label = g.class_indices::<B>("label");
