@@ -155,7 +155,7 @@ impl<E: Real> Both<E> {
                 // A view and what it is a view of are one value with one gradient.
                 let root = self.root(inputs[slot]);
                 let before = gradients[root].take();
-                gradients[root] = self.gradient(op, spec, inputs, slot, (&values, i, &saved[i], &dy), before);
+                gradients[root] = gradient(op, spec, inputs, slot, (&values, i, &saved[i], &dy), before);
             }
         }
         let of_parameters = self.nodes.iter().zip(gradients);
@@ -164,44 +164,6 @@ impl<E: Real> Both<E> {
             _ => None,
         });
         (values.last().unwrap()[0], of_parameters.collect())
-    }
-
-    /// The gradient for an input, added to what there is `before`.
-    fn gradient(
-        &self,
-        op: &'static Op<Strict<E>>,
-        spec: &Spec,
-        inputs: &[usize],
-        slot: usize,
-        (values, i, saved, dy): (&[Vec<E>], usize, &[E], &[E]),
-        before: Option<Vec<E>>,
-    ) -> Option<Vec<E>> {
-        let added = |share: &[E]| match &before {
-            Some(before) => before.iter().zip(share).map(|(&a, &b)| a + b).collect(),
-            None => share.to_vec(),
-        };
-        let call = |dx: &mut [E], add: bool| {
-            let Gradient::Kernel { run, .. } = op.backward[slot] else { unreachable!("this gradient has a kernel") };
-            let (x, y) = (operands(values, inputs), &values[i][..]);
-            let mut scratch = vec![E::ZERO; spec.scratch_backward[slot]];
-            let scratch = &mut scratch[..];
-            run(BackwardCall { args: &spec.args, x, y, saved, dy, dx, add, scratch, first_row: 0 });
-        };
-        match op.backward[slot] {
-            Gradient::None => before,
-            Gradient::Pass => Some(added(dy)),
-            Gradient::Kernel { over: OverGradient::Nothing, .. } => {
-                let add = before.is_some();
-                let mut dx = before.clone().unwrap_or_else(|| vec![E::ZERO; values[inputs[slot]].len()]);
-                call(&mut dx, add);
-                Some(dx)
-            }
-            Gradient::Kernel { over, .. } => {
-                let mut dx = if over == OverGradient::Dy { dy.to_vec() } else { saved.to_vec() };
-                call(&mut dx, false);
-                Some(added(&dx))
-            }
-        }
     }
 
     fn is_parameter(&self, i: usize) -> bool {
@@ -257,6 +219,43 @@ impl<E: Real> Both<E> {
             fed.push(data);
         }
         run(&program, &mut memory, &fed)
+    }
+}
+
+/// The gradient for an input, added to what there is `before`.
+fn gradient<E: Real>(
+    op: &'static Op<Strict<E>>,
+    spec: &Spec,
+    inputs: &[usize],
+    slot: usize,
+    (values, i, saved, dy): (&[Vec<E>], usize, &[E], &[E]),
+    before: Option<Vec<E>>,
+) -> Option<Vec<E>> {
+    let added = |share: &[E]| match &before {
+        Some(before) => before.iter().zip(share).map(|(&a, &b)| a + b).collect(),
+        None => share.to_vec(),
+    };
+    let call = |dx: &mut [E], add: bool| {
+        let Gradient::Kernel { run, .. } = op.backward[slot] else { unreachable!("this gradient has a kernel") };
+        let (x, y) = (operands(values, inputs), &values[i][..]);
+        let mut scratch = vec![E::ZERO; spec.scratch_backward[slot]];
+        let scratch = &mut scratch[..];
+        run(BackwardCall { args: &spec.args, x, y, saved, dy, dx, add, scratch, first_row: 0 });
+    };
+    match op.backward[slot] {
+        Gradient::None => before,
+        Gradient::Pass => Some(added(dy)),
+        Gradient::Kernel { over: OverGradient::Nothing, .. } => {
+            let add = before.is_some();
+            let mut dx = before.clone().unwrap_or_else(|| vec![E::ZERO; values[inputs[slot]].len()]);
+            call(&mut dx, add);
+            Some(dx)
+        }
+        Gradient::Kernel { over, .. } => {
+            let mut dx = if over == OverGradient::Dy { dy.to_vec() } else { saved.to_vec() };
+            call(&mut dx, false);
+            Some(added(&dx))
+        }
     }
 }
 
