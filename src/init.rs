@@ -58,7 +58,7 @@ impl Init {
     /// let bound = (6.0_f32 / 64.0).sqrt();
     /// assert!(weight.iter().all(|w| w.abs() <= bound));
     /// ```
-    pub fn fill<E: Real>(self, data: &mut [E], shape: Shape, name: Name, seed: u64) {
+    pub fn fill<E: Real>(self, data: &mut [E], shape: Shape, name: Name<'_>, seed: u64) {
         let six_over = |fan: usize| (E::from_usize(6) / E::from_usize(fan)).sqrt();
         let two_over = |fan: usize| (E::from_usize(2) / E::from_usize(fan)).sqrt();
         let (fan_in, fan_out) = fans(shape);
@@ -81,7 +81,7 @@ fn fans(shape: Shape) -> (usize, usize) {
     }
 }
 
-fn generator(name: Name, seed: u64) -> Xoshiro256StarStar {
+fn generator(name: Name<'_>, seed: u64) -> Xoshiro256StarStar {
     // FNV-1a of the name.
     let hash = name
         .bytes()

@@ -22,7 +22,7 @@
 //!     g
 //! }
 //!
-//! program!(static TRAIN: Strict<f32> = xor().train(Training::with::<Adam>().keep_outputs()));
+//! program!(static TRAIN = xor().train(Training::with::<Adam>().keep_outputs()));
 //!
 //! let mut slab = [0.0; TRAIN.slab_len()];
 //! let mut memory = TRAIN.memory(&mut slab)?;

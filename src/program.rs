@@ -16,46 +16,51 @@ mod memory;
 pub use error::RunError;
 pub use memory::{Memory, Space};
 
-/// Where an operand lies: a run of elements of one space.
+/// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    space: Space,
-    /// The first element; for an input, which one.
-    offset: u32,
+    /// The space in the upper three bits; below, the first element, or which input it is.
+    start: u32,
     len: u32,
 }
 
 impl Place {
+    /// Every space has fewer elements.
+    pub(crate) const LIMIT: usize = 1 << 29;
     pub(crate) const NOWHERE: Self = Self::new(Space::Work, 0, 0);
 
     pub(crate) const fn new(space: Space, offset: usize, len: usize) -> Self {
-        Self { space, offset: offset as u32, len: len as u32 }
+        assert!(offset < Self::LIMIT && len < Self::LIMIT, "a place lies beyond the limit of its space");
+        Self { start: (space as u32) << 29 | offset as u32, len: len as u32 }
     }
 
-    pub(crate) const fn space(&self) -> Space {
-        self.space
+    pub(crate) const fn space(self) -> Space {
+        Space::ALL[(self.start >> 29) as usize]
     }
 
-    pub(crate) const fn offset(&self) -> usize {
-        self.offset as usize
+    pub(crate) const fn offset(self) -> usize {
+        (self.start & (Self::LIMIT as u32 - 1)) as usize
     }
 
-    pub(crate) const fn len(&self) -> usize {
+    pub(crate) const fn len(self) -> usize {
         self.len as usize
     }
 
-    pub(crate) const fn equals(&self, other: &Self) -> bool {
-        self.space as u8 == other.space as u8 && self.offset == other.offset && self.len == other.len
+    pub(crate) const fn equals(self, other: Self) -> bool {
+        self.start == other.start && self.len == other.len
     }
 
-    const fn range(&self) -> core::ops::Range<usize> {
-        // Both are far below half of `u32::MAX`: the spaces are checked when the plan is made.
-        self.offset as usize..(self.offset + self.len) as usize
+    const fn range(self) -> core::ops::Range<usize> {
+        self.offset()..self.offset() + self.len()
+    }
+
+    const fn is_in(self, space: Space) -> bool {
+        self.start >> 29 == space as u32
     }
 
     /// The run within the work space; empty for every other space.
-    const fn in_work(&self) -> core::ops::Range<usize> {
-        if matches!(self.space, Space::Work) { self.range() } else { 0..0 }
+    const fn in_work(self) -> core::ops::Range<usize> {
+        if self.is_in(Space::Work) { self.range() } else { 0..0 }
     }
 }
 
@@ -80,7 +85,8 @@ pub(crate) enum Action<B: Backend> {
 #[derive(Clone, Copy)]
 pub struct Step<B: Backend> {
     pub(crate) action: Action<B>,
-    pub(crate) args: Args,
+    /// Which of the program's arguments are the kernel's.
+    pub(crate) args: u32,
     pub(crate) x: [Place; MAX_INPUTS],
     pub(crate) y: Place,
     pub(crate) dy: Place,
@@ -94,7 +100,7 @@ pub struct Step<B: Backend> {
 impl<B: Backend> Step<B> {
     pub(crate) const EMPTY: Self = Self {
         action: Action::Seed,
-        args: Args::NONE,
+        args: 0,
         x: [Place::NOWHERE; MAX_INPUTS],
         y: Place::NOWHERE,
         dy: Place::NOWHERE,
@@ -107,9 +113,9 @@ impl<B: Backend> Step<B> {
 
 /// A parameter, trained or frozen, or a piece of state.
 #[derive(Clone, Copy, Debug)]
-pub struct Tensor {
+pub struct Tensor<'t> {
     /// Its name.
-    pub name: Name,
+    pub name: Name<'t>,
     /// Its shape.
     pub shape: Shape,
     /// Its space: [`Space::Params`], [`Space::Frozen`] or [`Space::State`].
@@ -120,7 +126,10 @@ pub struct Tensor {
     pub init: Init,
 }
 
-impl Tensor {
+impl Tensor<'_> {
+    pub(crate) const NONE: Self =
+        Self { name: Name::new("", ""), shape: Shape::SCALAR, space: Space::Params, offset: 0, init: Init::Zeros };
+
     /// Where it lies in its space.
     #[must_use]
     pub const fn range(&self) -> core::ops::Range<usize> {
@@ -130,9 +139,9 @@ impl Tensor {
 
 /// An input that a run takes.
 #[derive(Clone, Copy, Debug)]
-pub struct Input {
+pub struct Input<'t> {
     /// Its name.
-    pub name: &'static str,
+    pub name: &'t str,
     /// Its shape.
     pub shape: Shape,
     /// Its elements are whole numbers below this, or any finite numbers where it is 0.
@@ -141,12 +150,16 @@ pub struct Input {
 
 /// A value that a run leaves to be read.
 #[derive(Clone, Copy, Debug)]
-pub struct Output {
+pub struct Output<'t> {
     /// Its name.
-    pub name: &'static str,
+    pub name: &'t str,
     /// Its shape.
     pub shape: Shape,
     pub(crate) place: Place,
+}
+
+impl Output<'_> {
+    pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, place: Place::NOWHERE };
 }
 
 /// The sizes of a program's spaces in elements, and what its runner has to know beside the steps.
@@ -161,7 +174,22 @@ pub(crate) struct Sizes {
     /// How many of the steps are forward.
     pub(crate) forward_steps: usize,
     pub(crate) loss: Option<Place>,
+    /// In both precisions, as [`Real::choose`] takes it.
     pub(crate) clip_norm: Option<(f32, f64)>,
+}
+
+impl Sizes {
+    pub(crate) const NONE: Self = Self {
+        params: 0,
+        frozen: 0,
+        state: 0,
+        grads: 0,
+        moments: 0,
+        work: 0,
+        forward_steps: 0,
+        loss: None,
+        clip_norm: None,
+    };
 }
 
 /// A planned graph: made at compile time by [`program!`](crate::program!), run on slices.
@@ -170,9 +198,10 @@ pub(crate) struct Sizes {
 #[derive(Clone, Copy)]
 pub struct Program<'t, B: Backend = Strict<f32>> {
     pub(crate) steps: &'t [Step<B>],
-    pub(crate) tensors: &'t [Tensor],
-    pub(crate) inputs: &'t [Input],
-    pub(crate) outputs: &'t [Output],
+    pub(crate) args: &'t [Args],
+    pub(crate) tensors: &'t [Tensor<'t>],
+    pub(crate) inputs: &'t [Input<'t>],
+    pub(crate) outputs: &'t [Output<'t>],
     pub(crate) sizes: Sizes,
 }
 
@@ -221,6 +250,14 @@ impl<'t, B: Backend> Program<'t, B> {
         self.sizes.params + self.sizes.state + self.sizes.grads + self.sizes.moments + self.sizes.work
     }
 
+    /// Elements of a slab that this program and `other`, a program of the same network with another batch size or without
+    /// training, can both work in: room for the larger of their work spaces.
+    #[must_use]
+    pub const fn slab_len_with(&self, other: &Program<'_, B>) -> usize {
+        let larger = if other.sizes.work > self.sizes.work { other.sizes.work } else { self.sizes.work };
+        self.slab_len() - self.sizes.work + larger
+    }
+
     /// Bytes of RAM: those of [`Program::slab_len`].
     #[must_use]
     pub const fn ram_bytes(&self) -> usize {
@@ -244,19 +281,19 @@ impl<'t, B: Backend> Program<'t, B> {
 
     /// The parameters and the state, in graph order.
     #[must_use]
-    pub const fn tensors(&self) -> &'t [Tensor] {
+    pub const fn tensors(&self) -> &'t [Tensor<'t>] {
         self.tensors
     }
 
     /// The inputs, in the order in which a run takes them.
     #[must_use]
-    pub const fn inputs(&self) -> &'t [Input] {
+    pub const fn inputs(&self) -> &'t [Input<'t>] {
         self.inputs
     }
 
     /// The outputs, in graph order.
     #[must_use]
-    pub const fn outputs(&self) -> &'t [Output] {
+    pub const fn outputs(&self) -> &'t [Output<'t>] {
         self.outputs
     }
 
@@ -325,8 +362,9 @@ impl<B: Backend> Program<'_, B> {
     /// One training step: forward, backward, update. Returns the loss before the update.
     ///
     /// # Errors
-    /// As [`Program::run`], for a program that does not train, and when the loss is not finite: parameters and moments are
-    /// as before then.
+    /// As [`Program::run`]; for a program that does not train, or has fewer slots of moments than the optimizer keeps; when
+    /// the loss is not finite, or where gradients are clipped, their norm is not. Parameters, moments and state are as
+    /// before then.
     pub fn step<O: Optimizer<B>>(
         &self,
         memory: &mut Memory<'_, B::Elem>,
@@ -334,42 +372,70 @@ impl<B: Backend> Program<'_, B> {
         optimizer: &mut O,
     ) -> Result<B::Elem, RunError> {
         self.check_training(O::SLOTS)?;
-        let loss = self.loss(memory, inputs)?;
-        if !loss.is_finite() {
-            return Err(RunError::LossNotFinite { loss: loss.to_f32() });
+        if self.sizes.grads > 0 {
+            let loss = self.gradients(memory, inputs)?;
+            self.update(memory, optimizer)?;
+            return Ok(loss);
         }
+        let loss = self.finite_loss(memory, inputs)?;
         let rates = optimizer.begin();
         self.backward::<O>(memory, inputs, &rates)?;
-        if self.sizes.grads > 0 {
-            let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
-            if let Some((single, double)) = self.sizes.clip_norm {
-                clip_by_norm::<B>(grads, B::Elem::choose(single, double));
-            }
-            let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
-            update::<B, O>(&rates, memory.params, grads, memory.moments, self.sizes.params, 0);
-        }
         Ok(loss)
     }
 
-    /// Runs forward and backward and leaves the gradients in their space, without an update. Returns the loss.
+    /// The first half of a step: runs forward and backward and leaves the gradients in their space. Returns the loss.
     ///
     /// # Errors
-    /// As [`Program::step`], and for a fused program, which keeps no gradients.
+    /// As [`Program::run`]; for a program that does not train or is fused, which keeps no gradients; and when the loss is
+    /// not finite.
     pub fn gradients(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         self.check_training(0)?;
         if self.sizes.grads == 0 {
             return Err(RunError::NoGradients);
         }
-        let loss = self.loss(memory, inputs)?;
+        let loss = self.finite_loss(memory, inputs)?;
         self.backward::<NoUpdate>(memory, inputs, &())?;
         Ok(loss)
+    }
+
+    /// The gradients whatever the loss is: for checking what operations do with infinities and NaNs.
+    #[cfg(any(feature = "alloc", test))]
+    pub(crate) fn gradients_of_any_loss(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+    ) -> Result<(), RunError> {
+        self.run(memory, inputs)?;
+        self.backward::<NoUpdate>(memory, inputs, &())
+    }
+
+    /// The second half of a step: clips the gradients, where the plan says so, and updates the parameters.
+    ///
+    /// # Errors
+    /// As [`Program::step`].
+    pub fn update<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &mut O) -> Result<(), RunError> {
+        self.check_memory(memory)?;
+        self.check_training(O::SLOTS)?;
+        if self.sizes.grads == 0 {
+            return Err(RunError::NoGradients);
+        }
+        let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
+        if let Some((single, double)) = self.sizes.clip_norm {
+            let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double));
+            if !norm.is_finite() {
+                return Err(RunError::GradientNotFinite { norm: norm.to_f32() });
+            }
+        }
+        let rates = optimizer.begin();
+        update::<B, O>(&rates, memory.params, grads, memory.moments, self.sizes.params, 0);
+        Ok(())
     }
 
     /// The output `name` after a run.
     #[must_use]
     pub fn output<'m>(&self, memory: &'m Memory<'_, B::Elem>, name: &str) -> Option<&'m [B::Elem]> {
         let output = self.outputs.iter().find(|output| output.name == name)?;
-        match output.place.space {
+        match output.place.space() {
             Space::Work => memory.work.get(output.place.range()),
             Space::Params => memory.params.get(output.place.range()),
             Space::Frozen => memory.frozen.get(output.place.range()),
@@ -406,7 +472,7 @@ impl<B: Backend> Program<'_, B> {
         memory.grads.get(tensor.range())
     }
 
-    fn find(&self, name: &str) -> Option<&Tensor> {
+    fn find(&self, name: &str) -> Option<&Tensor<'_>> {
         self.tensors.iter().find(|tensor| tensor.name == *name)
     }
 
@@ -435,13 +501,18 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Moments, slots * self.sizes.params, self.sizes.moments)
     }
 
+    fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
+        let loss = self.loss(memory, inputs)?;
+        if loss.is_finite() { Ok(loss) } else { Err(RunError::LossNotFinite { loss: loss.to_f32() }) }
+    }
+
     fn read_loss(&self, memory: &Memory<'_, B::Elem>) -> Result<B::Elem, RunError> {
         let place = self.sizes.loss.ok_or(RunError::NotTraining)?;
         memory.work.get(place.offset()).copied().ok_or(RunError::NotTraining)
     }
 
     fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
-        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(memory, inputs))
+        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(self.args, memory, inputs))
     }
 
     fn backward<O: Optimizer<B>>(
@@ -450,9 +521,8 @@ impl<B: Backend> Program<'_, B> {
         inputs: &[&[B::Elem]],
         rates: &O::Rates,
     ) -> Result<(), RunError> {
-        let params = self.sizes.params;
-        let steps = self.steps.iter().skip(self.sizes.forward_steps);
-        steps.into_iter().try_for_each(|step| step.backward::<O>(memory, inputs, rates, params))
+        let mut steps = self.steps.iter().skip(self.sizes.forward_steps);
+        steps.try_for_each(|step| step.backward::<O>(self.args, memory, inputs, rates, self.sizes.params))
     }
 }
 
@@ -488,31 +558,37 @@ struct Operands<'w, E> {
 
 impl<B: Backend> Step<B> {
     fn operands<'w>(&self, work: &'w mut [B::Elem]) -> Result<Operands<'w, B::Elem>, RunError> {
-        let [x0, x1, x2] = &self.x;
-        let ranges = [x0, x1, x2, &self.y, &self.dy, &self.out, &self.saved, &self.scratch].map(Place::in_work);
+        let [x0, x1, x2] = self.x;
+        let ranges = [x0, x1, x2, self.y, self.dy, self.out, self.saved, self.scratch].map(Place::in_work);
         let [x0, x1, x2, y, dy, out, saved, scratch] =
             work.get_disjoint_mut(ranges).map_err(|_| RunError::BrokenPlan)?;
         Ok(Operands { x: [x0, x1, x2], y, dy, out, saved, scratch })
     }
 
-    fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+    fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
+        const NONE: &Args = &Args::NONE;
+        table.get(self.args as usize).unwrap_or(NONE)
+    }
+
+    fn forward(&self, table: &[Args], memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
         let Action::Forward { run, over, copy } = self.action else {
             return Err(RunError::BrokenPlan);
         };
         let operands = self.operands(memory.work)?;
         let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-        let x = leaves.resolve(&self.x, operands.x);
+        let x = leaves.resolve(self.x, operands.x);
         let (y, saved) = (operands.out, operands.saved);
         if copy {
             move_to(if matches!(over, Over::Saved) { &mut *saved } else { &mut *y }, x[0], false);
         }
-        let state = memory.state.get_mut(self.param.range()).unwrap_or_default();
-        run(ForwardCall { args: &self.args, x, y, saved, scratch: operands.scratch, state });
+        let state = memory.state.get(self.param.range()).unwrap_or_default();
+        run(ForwardCall { args: self.args(table), x, y, saved, scratch: operands.scratch, state });
         Ok(())
     }
 
     fn backward<O: Optimizer<B>>(
         &self,
+        table: &[Args],
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
         rates: &O::Rates,
@@ -520,10 +596,12 @@ impl<B: Backend> Step<B> {
     ) -> Result<(), RunError> {
         let operands = self.operands(memory.work)?;
         let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-        let x = leaves.resolve(&self.x, operands.x);
+        let x = leaves.resolve(self.x, operands.x);
         let Operands { y, dy, out: work_out, saved, scratch, .. } = operands;
-        let out = match self.out.space {
+        let args = self.args(table);
+        let out = match self.out.space() {
             Space::Grads => memory.grads.get_mut(self.out.range()).unwrap_or_default(),
+            Space::State => memory.state.get_mut(self.out.range()).unwrap_or_default(),
             _ => &mut *work_out,
         };
         match self.action {
@@ -531,7 +609,6 @@ impl<B: Backend> Step<B> {
                 if copy {
                     move_to(out, if matches!(over, OverGradient::Saved) { &*saved } else { dy }, false);
                 }
-                let args = &self.args;
                 run(BackwardCall { args, x, y, saved, dy, dx: out, add, scratch, first_row: 0 });
             }
             Action::Move { add } => move_to(out, x[0], add),
@@ -547,8 +624,8 @@ impl<B: Backend> Step<B> {
                     let len = (rows * row_len).min(count - done);
                     let dx = out.get_mut(..len).unwrap_or_default();
                     let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-                    let x = leaves.resolve(&self.x, operands.x);
-                    let (args, first_row) = (&self.args, done / row_len.max(1));
+                    let x = leaves.resolve(self.x, operands.x);
+                    let first_row = done / row_len.max(1);
                     run(BackwardCall { args, x, y, saved, dy, dx, add: false, scratch, first_row });
                     let grads = out.get(..len).unwrap_or_default();
                     let first = self.param.offset() + done;
@@ -570,11 +647,7 @@ struct Leaves<'a, E> {
 }
 
 impl<'a, E> Leaves<'a, E> {
-    fn resolve(
-        &self,
-        [p0, p1, p2]: &[Place; MAX_INPUTS],
-        [x0, x1, x2]: [&'a [E]; MAX_INPUTS],
-    ) -> [&'a [E]; MAX_INPUTS] {
+    fn resolve(&self, [p0, p1, p2]: [Place; MAX_INPUTS], [x0, x1, x2]: [&'a [E]; MAX_INPUTS]) -> [&'a [E]; MAX_INPUTS] {
         let x0 = self.find(p0, x0, [x0, x0]);
         let x1 = self.find(p1, x1, [x0, x0]);
         let x2 = self.find(p2, x2, [x0, x1]);
@@ -582,8 +655,8 @@ impl<'a, E> Leaves<'a, E> {
     }
 
     /// The operand at `place`: `in_work` where it lies there, or one of the `earlier` ones.
-    fn find(&self, place: &Place, in_work: &'a [E], earlier: [&'a [E]; 2]) -> &'a [E] {
-        match place.space {
+    fn find(&self, place: Place, in_work: &'a [E], earlier: [&'a [E]; 2]) -> &'a [E] {
+        match place.space() {
             Space::Params => self.params.get(place.range()).unwrap_or_default(),
             Space::Frozen => self.frozen.get(place.range()).unwrap_or_default(),
             Space::Input => self.inputs.get(place.offset()).copied().unwrap_or_default(),
@@ -599,7 +672,9 @@ fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
     }
 }
 
-impl Input {
+impl Input<'_> {
+    pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, classes: 0 };
+
     fn check<E: Real>(&self, index: usize, data: &[E]) -> Result<(), RunError> {
         if data.len() != self.shape.len() {
             return Err(RunError::InputLength { input: index, expected: self.shape.len(), found: data.len() });
@@ -620,10 +695,11 @@ impl Input {
     }
 }
 
-/// Makes a [`Program`] of a plan: `program!(static TRAIN: Strict<f32> = net::<16>().train(Training::with::<Adam>()));`
+/// Makes a [`Program`] of a plan: `program!(static TRAIN = net::<16>().train(Training::with::<Adam>()));`
 ///
 /// The plan is computed while the crate compiles; only the steps and tables that the program has are kept in the binary.
-/// A graph of another capacity than 64 nodes is named with it: `program!(static BIG: Strict<f32>, 256 = …)`.
+/// Another backend is named by the program's type, and a graph that has room for other than 64 nodes by their number:
+/// `program!(static BIG: Program<Strict<f64>> = big(), nodes = 256);`
 ///
 /// It expands to
 ///
@@ -631,26 +707,35 @@ impl Input {
 /// static TRAIN: Program<'static, Strict<f32>> = {
 ///     const PLAN: Plan<Strict<f32>, 64> = net::<16>().train(Training::with::<Adam>());
 ///     static STEPS: [Step<Strict<f32>>; PLAN.steps_len()] = PLAN.steps();
+///     static ARGS: [Args; PLAN.args_len()] = PLAN.args();
 ///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
 ///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
 ///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
-///     PLAN.program(&STEPS, &TENSORS, &INPUTS, &OUTPUTS)
+///     PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS)
 /// };
 /// ```
 #[macro_export]
 macro_rules! program {
-    ($(#[$meta:meta])* $vis:vis static $name:ident: $backend:ty = $plan:expr) => {
-        $crate::program!($(#[$meta])* $vis static $name: $backend, 64 = $plan);
+    ($(#[$meta:meta])* $vis:vis static $name:ident = $plan:expr $(, nodes = $nodes:literal)?) => {
+        $crate::program!(
+            $(#[$meta])* $vis static $name: Program<$crate::backend::Strict<f32>> = $plan $(, nodes = $nodes)?
+        );
     };
-    ($(#[$meta:meta])* $vis:vis static $name:ident: $backend:ty, $nodes:literal = $plan:expr) => {
+    ($(#[$meta:meta])* $vis:vis static $name:ident: Program<$backend:ty> = $plan:expr) => {
+        $crate::program!($(#[$meta])* $vis static $name: Program<$backend> = $plan, nodes = 64);
+    };
+    ($(#[$meta:meta])* $vis:vis static $name:ident: Program<$backend:ty> = $plan:expr, nodes = $nodes:literal) => {
         $(#[$meta])*
         $vis static $name: $crate::program::Program<'static, $backend> = {
+            // A plan of some hundred nodes takes the compiler a second or two, which it would refuse.
+            #[allow(long_running_const_eval)]
             const PLAN: $crate::plan::Plan<$backend, $nodes> = $plan;
             static STEPS: [$crate::program::Step<$backend>; PLAN.steps_len()] = PLAN.steps();
-            static TENSORS: [$crate::program::Tensor; PLAN.tensors_len()] = PLAN.tensors();
-            static INPUTS: [$crate::program::Input; PLAN.inputs_len()] = PLAN.inputs();
-            static OUTPUTS: [$crate::program::Output; PLAN.outputs_len()] = PLAN.outputs();
-            PLAN.program(&STEPS, &TENSORS, &INPUTS, &OUTPUTS)
+            static ARGS: [$crate::ops::Args; PLAN.args_len()] = PLAN.args();
+            static TENSORS: [$crate::program::Tensor<'static>; PLAN.tensors_len()] = PLAN.tensors();
+            static INPUTS: [$crate::program::Input<'static>; PLAN.inputs_len()] = PLAN.inputs();
+            static OUTPUTS: [$crate::program::Output<'static>; PLAN.outputs_len()] = PLAN.outputs();
+            PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS)
         };
     };
 }

@@ -72,7 +72,7 @@ impl Shape {
         if back < self.rank() { self.axis(self.rank() - 1 - back) } else { 1 }
     }
 
-    /// The number of elements.
+    /// The number of elements; `usize::MAX` where that is more, which no memory holds.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.product(0, self.rank())
@@ -90,7 +90,7 @@ impl Shape {
         let mut product = 1;
         let mut i = from;
         while i < to {
-            product *= self.axis(i);
+            product = usize::saturating_mul(product, self.axis(i));
             i += 1;
         }
         product

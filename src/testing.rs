@@ -47,18 +47,18 @@ pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy
     for (i, x) in inputs.iter().enumerate() {
         let shape = Shape::new([x.len()]);
         ids.push(if differentiable(i) {
-            g.parameter_of(Name::new("", NAMES[i]), shape, Init::Zeros)
+            g.parameter_dyn(Name::new("", NAMES[i]), shape, Init::Zeros)
         } else {
             fed.push(*x);
-            g.input_of(NAMES[i], shape)
+            g.input_dyn(NAMES[i], shape)
         });
     }
-    let y = g.apply_to(op, &ids, spec);
-    let seed = g.input_of("dy", Shape::new([dy.len()]));
+    let y = g.apply_dyn(op, &ids, spec);
+    let seed = g.input_dyn("dy", Shape::new([dy.len()]));
     fed.push(dy);
-    let loss = g.apply_to(weighted_sum::<B>(), &[y, seed], Spec::new(Shape::SCALAR));
-    g.output_of("y", y);
-    g.loss_of(loss);
+    let loss = g.apply_dyn(weighted_sum::<B>(), &[y, seed], Spec::new(Shape::SCALAR));
+    g.output_dyn("y", y);
+    g.loss_dyn(loss);
 
     let tables = g.train(Training::with_slots(0).keep_outputs()).tables();
     let program = tables.program();
@@ -67,7 +67,7 @@ pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy
     for (i, x) in inputs.iter().enumerate().filter(|(i, _)| differentiable(*i)) {
         program.tensor_mut(&mut memory, NAMES[i]).expect("the parameter is in the graph").copy_from_slice(x);
     }
-    let run = program.gradients(&mut memory, &fed);
+    let run = program.gradients_of_any_loss(&mut memory, &fed);
     run.unwrap_or_else(|error| panic!("{}: {error}", op.name));
     let gradient = |i: usize| program.gradient(&memory, NAMES[i]).unwrap_or_default().to_vec();
     Outcome {

@@ -57,7 +57,7 @@ impl<E: Real> Both<E> {
 
     fn op(&mut self, op: &'static Op<Strict<E>>, inputs: &[usize], spec: Spec) -> usize {
         let ids: Vec<Id> = inputs.iter().map(|&i| self.ids[i]).collect();
-        self.ids.push(self.graph.apply_to(op, &ids, spec));
+        self.ids.push(self.graph.apply_dyn(op, &ids, spec));
         self.nodes.push(Recorded::Op { op, inputs: inputs.to_vec(), spec });
         self.nodes.len() - 1
     }
@@ -71,10 +71,10 @@ impl<E: Real> Both<E> {
             Init::XavierUniform.fill(&mut data, square, Name::new("", leaf), recipe.seed);
             data
         };
-        let id = both.graph.input_of("x", square);
+        let id = both.graph.input_dyn("x", square);
         both.leaf(id, draw("x", LEN), None);
         for (i, name) in NAMES.into_iter().enumerate() {
-            let id = both.graph.parameter_of(Name::new("", name), square, Init::XavierUniform);
+            let id = both.graph.parameter_dyn(Name::new("", name), square, Init::XavierUniform);
             // The last is always trained.
             let frozen = recipe.frozen >> i & 1 == 1;
             if frozen {
@@ -110,10 +110,10 @@ impl<E: Real> Both<E> {
             both.op(add::op(square, square), &[last, i], add::spec(square, square).unwrap());
         }
         let last = both.nodes.len() - 1;
-        let id = both.graph.input_of("weights", square);
+        let id = both.graph.input_dyn("weights", square);
         both.leaf(id, draw("weights", LEN), None);
         let loss = both.op(weighted_sum(), &[last, last + 1], Spec::new(Shape::SCALAR));
-        both.graph.loss_of(both.ids[loss]);
+        both.graph.loss_dyn(both.ids[loss]);
         both
     }
 

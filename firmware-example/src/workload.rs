@@ -39,10 +39,10 @@ pub(crate) const fn mlp<const B: usize>() -> Graph {
     g
 }
 
-program!(static CNN: Strict<f32> = cnn::<BATCH>().train(Training::with::<Adam>()));
-program!(static CNN_INFER: Strict<f32> = cnn::<1>().infer());
-program!(static MLP: Strict<f32> = mlp::<BATCH>().train(Training::with::<Adam>()));
-program!(static MLP_FUSED: Strict<f32> = mlp::<BATCH>().train(Training::with::<Adam>().fused()));
+program!(static CNN = cnn::<BATCH>().train(Training::with::<Adam>()));
+program!(static CNN_INFER = cnn::<1>().infer());
+program!(static MLP = mlp::<BATCH>().train(Training::with::<Adam>()));
+program!(static MLP_FUSED = mlp::<BATCH>().train(Training::with::<Adam>().fused()));
 
 const BATCH_LEN: usize = BATCH * (PIXELS + 1);
 /// How many `f32` the run needs: one batch, and the largest of the programs, which run one after the other.
@@ -62,7 +62,7 @@ pub fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)
 }
 
 fn steps(
-    program: &Program<'_>,
+    program: &Program<'static>,
     slab: &mut [f32],
     batch: &mut [f32],
     name: &'static str,

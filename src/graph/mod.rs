@@ -21,8 +21,8 @@
 //!     g
 //! }
 //!
-//! program!(static TRAIN: Strict<f32> = net::<16>().train(Training::with::<Adam>()));
-//! program!(static INFER: Strict<f32> = net::<1>().infer());
+//! program!(static TRAIN = net::<16>().train(Training::with::<Adam>()));
+//! program!(static INFER = net::<1>().infer());
 //! assert_eq!(TRAIN.params_len(), 8 * 9 + 8 + 10 * 128 + 10);
 //! assert_eq!(INFER.params_len(), TRAIN.params_len());
 //! ```
@@ -36,13 +36,13 @@ use crate::backend::{Backend, Strict};
 use crate::error::{self, Message, ShapeError};
 use crate::init::Init;
 use crate::ops::{MAX_INPUTS, Op, Spec};
-use crate::plan::{Plan, Training};
+use crate::plan::{Plan, PlanError, Training};
 use crate::shape::{Dims, R0, Shape};
 
 /// A graph of at most `N` nodes: inputs, parameters and operations, in the order in which they were recorded.
 #[derive(Clone, Copy)]
 pub struct Graph<B: Backend = Strict<f32>, const N: usize = 64> {
-    nodes: [Node<B>; N],
+    nodes: [Node<'static, B>; N],
     len: usize,
     loss: Option<Id>,
 }
@@ -62,32 +62,42 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
     /// An input: a tensor that is handed over with every run. Its elements must be finite.
     pub const fn input<S: Dims>(&mut self, name: &'static str) -> Var<S> {
-        Var::new(self.input_of(name, S::SHAPE))
+        Var::new(self.input_dyn(name, S::SHAPE))
     }
 
     /// An input of class indices, one for each of `A` samples: whole numbers from 0, stored as elements. What reads them
     /// sets the number of classes, and a run checks it.
     pub const fn class_indices<const A: usize>(&mut self, name: &'static str) -> Var<Indices<A>> {
-        Var::new(self.input_of(name, Shape::new([A])))
+        Var::new(self.input_dyn(name, Shape::new([A])))
     }
 
     /// A parameter named `scope.leaf` (or `leaf` alone where `scope` is empty), as PyTorch names them.
     pub const fn parameter<S: Dims>(&mut self, scope: &'static str, leaf: &'static str, init: Init) -> Var<S> {
-        Var::new(self.parameter_of(Name::new(scope, leaf), S::SHAPE, init))
+        Var::new(self.parameter_dyn(Name::new(scope, leaf), S::SHAPE, init))
     }
 
     /// State named `scope.leaf`: kept from run to run, changed by an operation's forward kernel, not trained.
     pub const fn state(&mut self, scope: &'static str, leaf: &'static str, shape: Shape, init: Init) -> Id {
-        self.push(Node { kind: Kind::State { init }, name: Name::new(scope, leaf), ..Node::of(shape) })
+        self.push_leaf(Node { kind: Kind::State { init }, name: Name::new(scope, leaf), ..Node::of(shape) })
     }
 
-    /// Gives the operation that was recorded last the states from `first` on, as many as its [`Spec::state`] says.
+    /// Gives the operation that was recorded last the states from `first` on: as many elements as its [`Spec::state`] says.
+    /// They have been recorded one right after the other.
     ///
     /// # Panics
-    /// When `first` is no state.
+    /// When there are fewer.
     pub const fn with_state(&mut self, first: Id) {
-        assert!(matches!(self.nodes[first.index()].kind, Kind::State { .. }), "with_state: this is no state");
-        self.nodes[self.len - 1].state = Some(first);
+        let (mut found, mut i) = (0, first.index());
+        while i < self.len && matches!(self.nodes[i].kind, Kind::State { .. }) {
+            found += self.nodes[i].len();
+            i += 1;
+        }
+        let node = &mut self.nodes[self.len - 1];
+        if found < node.spec.state || node.spec.state == 0 {
+            let text = Message::new().text("with_state: the operation keeps ").number(node.spec.state);
+            panic!("{}", text.text(" elements of state, there are ").number(found).as_str());
+        }
+        node.state = Some(first);
     }
 
     /// Records an operation: what the methods named after operations do, and how an operation from another crate enters
@@ -118,7 +128,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///     g.output("y", y);
     ///     g
     /// }
-    /// program!(static DOUBLE_IT: Strict<f32> = net().infer());
+    /// program!(static DOUBLE_IT = net().infer());
     ///
     /// let mut slab = [0.0; DOUBLE_IT.slab_len()];
     /// let mut memory = DOUBLE_IT.memory(&mut slab)?;
@@ -149,17 +159,17 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             let text = error::subject(op.name, name).text("the output is annotated as ").shape(S::SHAPE);
             panic!("{}", text.text(", but its shape is ").shape(spec.shape).as_str());
         }
-        Var::new(self.apply_to(op, inputs, spec))
+        Var::new(self.apply_dyn(op, inputs, spec))
     }
 
     /// Names a value that a run leaves to be read.
     pub const fn output<S: Dims>(&mut self, name: &'static str, x: Var<S>) {
-        self.output_of(name, x.id());
+        self.output_dyn(name, x.id());
     }
 
     /// Sets what training makes smaller.
     pub const fn loss(&mut self, loss: Var<R0>) {
-        self.loss_of(loss.id());
+        self.loss_dyn(loss.id());
     }
 
     /// Excludes parameters from training: all whose name is `prefix` or starts with `prefix` and a dot; all there are
@@ -191,7 +201,10 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// `training` asks for what cannot be done together.
     #[must_use]
     pub const fn train(&self, training: Training) -> Plan<B, N> {
-        Plan::train(self, training)
+        match Plan::new(self, Some(training)) {
+            Ok(plan) => plan,
+            Err(error) => panic!("{}", error.message().as_str()),
+        }
     }
 
     /// The plan of an inference: what the outputs need, and nothing else.
@@ -200,7 +213,26 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// When the graph names no output.
     #[must_use]
     pub const fn infer(&self) -> Plan<B, N> {
-        Plan::infer(self)
+        match Plan::new(self, None) {
+            Ok(plan) => plan,
+            Err(error) => panic!("{}", error.message().as_str()),
+        }
+    }
+
+    /// As [`Graph::train`], for graphs that are made at run time.
+    ///
+    /// # Errors
+    /// Where that panics.
+    pub const fn try_train(&self, training: Training) -> Result<Plan<B, N>, PlanError<'static>> {
+        Plan::new(self, Some(training))
+    }
+
+    /// As [`Graph::infer`], for graphs that are made at run time.
+    ///
+    /// # Errors
+    /// Where that panics.
+    pub const fn try_infer(&self) -> Result<Plan<B, N>, PlanError<'static>> {
+        Plan::new(self, None)
     }
 }
 
@@ -210,39 +242,36 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When an axis is empty or the graph is full.
-    pub const fn input_of(&mut self, name: &'static str, shape: Shape) -> Id {
+    pub const fn input_dyn(&mut self, name: &'static str, shape: Shape) -> Id {
         if shape.is_empty() {
             let text = Message::new().text("input `").text(name).text("`: shape ").shape(shape);
             panic!("{}", text.text(" has no elements").as_str());
         }
-        self.push(Node { kind: Kind::Input { classes: 0 }, name: Name::new("", name), ..Node::of(shape) })
+        self.push_leaf(Node { kind: Kind::Input { classes: 0 }, name: Name::new("", name), ..Node::of(shape) })
     }
 
     /// As [`Graph::parameter`].
     ///
     /// # Panics
-    /// When another parameter has the name, or the graph is full.
-    pub const fn parameter_of(&mut self, name: Name, shape: Shape, init: Init) -> Id {
-        let mut i = 0;
-        while i < self.len {
-            if matches!(self.nodes[i].kind, Kind::Parameter { .. }) && self.nodes[i].name.equals(&name) {
-                panic!("{}", name.write(Message::new().text("two parameters are named `")).text("`").as_str());
-            }
-            i += 1;
-        }
-        self.push(Node { kind: Kind::Parameter { init, frozen: false }, name, ..Node::of(shape) })
+    /// When another input, parameter or state has the name, or the graph is full.
+    pub const fn parameter_dyn(&mut self, name: Name<'static>, shape: Shape, init: Init) -> Id {
+        self.push_leaf(Node { kind: Kind::Parameter { init, frozen: false }, name, ..Node::of(shape) })
     }
 
     /// As [`Graph::apply`].
     ///
     /// # Panics
     /// As [`Graph::apply`].
-    pub const fn apply_to(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Id {
+    pub const fn apply_dyn(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Id {
         assert!(inputs.len() <= MAX_INPUTS, "an operation reads at most three tensors");
         let mut node = Node { kind: Kind::Op(op), spec, input_count: inputs.len() as u8, ..Node::EMPTY };
         let mut i = 0;
         while i < inputs.len() {
             assert!(inputs[i].index() < self.len, "an operand is of another graph");
+            assert!(
+                !matches!(self.nodes[inputs[i].index()].kind, Kind::State { .. }),
+                "state is no operand; an operation gets it by with_state"
+            );
             node.inputs[i] = inputs[i];
             i += 1;
         }
@@ -250,7 +279,21 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// As [`Graph::output`].
-    pub const fn output_of(&mut self, name: &'static str, x: Id) {
+    ///
+    /// # Panics
+    /// When the value has a name as an output already, another output has this name, or it is state.
+    pub const fn output_dyn(&mut self, name: &'static str, x: Id) {
+        let mut i = 0;
+        while i < self.len {
+            if let Some(other) = self.nodes[i].output
+                && (i == x.index() || Name::new("", other).equals(&Name::new("", name)))
+            {
+                let text = Message::new().text("output `").text(name).text("`: the value or the name is output `");
+                panic!("{}", text.text(other).text("` already").as_str());
+            }
+            i += 1;
+        }
+        assert!(!matches!(self.nodes[x.index()].kind, Kind::State { .. }), "state is no output; read it as a tensor");
         self.nodes[x.index()].output = Some(name);
     }
 
@@ -258,7 +301,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the value has more than one element.
-    pub const fn loss_of(&mut self, loss: Id) {
+    pub const fn loss_dyn(&mut self, loss: Id) {
         let shape = self.shape(loss);
         if shape.len() != 1 {
             panic!("{}", Message::new().text("the loss must be a scalar, its shape is ").shape(shape).as_str());
@@ -281,7 +324,20 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         }
     }
 
-    const fn push(&mut self, node: Node<B>) -> Id {
+    /// Records an input, a parameter or a state, under a name of its own.
+    const fn push_leaf(&mut self, node: Node<'static, B>) -> Id {
+        let mut i = 0;
+        while i < self.len {
+            if self.nodes[i].op().is_none() && self.nodes[i].name.equals(&node.name) {
+                let text = node.name.write(Message::new().text("two inputs, parameters or states are named `"));
+                panic!("{}", text.text("`").as_str());
+            }
+            i += 1;
+        }
+        self.push(node)
+    }
+
+    const fn push(&mut self, node: Node<'static, B>) -> Id {
         if self.len == N {
             let text = Message::new().text("the graph is full: it has room for ").number(N);
             panic!("{}", text.text(" nodes; write Graph<B, N> with a larger N").as_str());
@@ -291,7 +347,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         Id::new(self.len - 1)
     }
 
-    pub(crate) const fn nodes(&self) -> &[Node<B>] {
+    pub(crate) const fn nodes(&self) -> &[Node<'static, B>] {
         self.nodes.split_at(self.len).0
     }
 

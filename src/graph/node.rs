@@ -10,12 +10,11 @@ use crate::shape::{Dims, Shape};
 
 /// A value of a graph, without its shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Id(u16);
+pub struct Id(u32);
 
 impl Id {
     pub(crate) const fn new(index: usize) -> Self {
-        assert!(index < u16::MAX as usize, "a graph has at most 65535 nodes");
-        Self(index as u16)
+        Self(index as u32)
     }
 
     /// Its place in the order of recording.
@@ -66,17 +65,17 @@ pub struct Indices<const A: usize>;
 /// A name such as `conv1.weight`, in two parts because constants cannot join strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Name {
+pub struct Name<'n> {
     /// What stands before the last dot, or nothing.
-    pub scope: &'static str,
+    pub scope: &'n str,
     /// What stands behind it.
-    pub leaf: &'static str,
+    pub leaf: &'n str,
 }
 
-impl Name {
+impl<'n> Name<'n> {
     /// `scope.leaf`, or `leaf` where `scope` is empty.
     #[must_use]
-    pub const fn new(scope: &'static str, leaf: &'static str) -> Self {
+    pub const fn new(scope: &'n str, leaf: &'n str) -> Self {
         Self { scope, leaf }
     }
 
@@ -119,7 +118,7 @@ impl Name {
 
     /// Whether both are the same when joined.
     #[must_use]
-    pub const fn equals(&self, other: &Self) -> bool {
+    pub const fn equals(&self, other: &Name<'_>) -> bool {
         let mut same = self.len() == other.len();
         let mut i = 0;
         while same && i < self.len() {
@@ -135,19 +134,19 @@ impl Name {
     }
 
     /// The bytes of the joined name.
-    pub fn bytes(&self) -> impl Iterator<Item = u8> {
+    pub fn bytes(&self) -> impl Iterator<Item = u8> + use<'n> {
         let dot: &[u8] = if self.scope.is_empty() { b"" } else { b"." };
         self.scope.bytes().chain(dot.iter().copied()).chain(self.leaf.bytes())
     }
 }
 
-impl PartialEq<str> for Name {
+impl PartialEq<str> for Name<'_> {
     fn eq(&self, other: &str) -> bool {
         self.bytes().eq(other.bytes())
     }
 }
 
-impl core::fmt::Display for Name {
+impl core::fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.write(Message::new()).as_str())
     }
@@ -173,12 +172,12 @@ pub(crate) enum Kind<B: Backend> {
 
 /// A recorded value.
 #[derive(Clone, Copy)]
-pub(crate) struct Node<B: Backend> {
+pub(crate) struct Node<'n, B: Backend> {
     pub(crate) kind: Kind<B>,
     /// Of an input or a parameter.
-    pub(crate) name: Name,
+    pub(crate) name: Name<'n>,
     /// Under which a run leaves it to be read.
-    pub(crate) output: Option<&'static str>,
+    pub(crate) output: Option<&'n str>,
     pub(crate) inputs: [Id; MAX_INPUTS],
     pub(crate) input_count: u8,
     /// The first of the states that the operation uses; further ones follow it without a gap.
@@ -186,7 +185,7 @@ pub(crate) struct Node<B: Backend> {
     pub(crate) spec: Spec,
 }
 
-impl<B: Backend> Node<B> {
+impl<B: Backend> Node<'_, B> {
     pub(crate) const EMPTY: Self = Self::of(Shape::SCALAR);
 
     /// An input of this shape.
@@ -204,6 +203,22 @@ impl<B: Backend> Node<B> {
 
     pub(crate) const fn len(&self) -> usize {
         self.spec.shape.len()
+    }
+
+    /// The elements of the largest buffer that the node may need.
+    pub(crate) const fn largest_buffer(&self) -> usize {
+        let mut largest = self.len();
+        let spec = &self.spec;
+        let others = [spec.saved, spec.scratch, spec.state];
+        let mut i = 0;
+        while i < others.len() + MAX_INPUTS {
+            let len = if i < others.len() { others[i] } else { spec.scratch_backward[i - others.len()] };
+            if len > largest {
+                largest = len;
+            }
+            i += 1;
+        }
+        largest
     }
 
     pub(crate) const fn op(&self) -> Option<&'static Op<B>> {

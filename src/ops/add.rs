@@ -76,7 +76,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///     g.output("y", y);
     ///     g
     /// }
-    /// program!(static ADD: Strict<f32> = net().infer());
+    /// program!(static ADD = net().infer());
     /// ```
     ///
     /// # Panics

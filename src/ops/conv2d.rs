@@ -95,40 +95,60 @@ const fn block_rows(height: usize, width: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
     window: Window2d,
+    groups: usize,
     bias: bool,
     init: Init,
 }
 
 impl Conv2d {
-    /// A square kernel with stride 1, no padding, a bias that starts at 0 and a weight that starts as
+    /// A square kernel with stride 1, no padding, one group, a bias that starts at 0 and a weight that starts as
     /// [`Init::HeUniform`].
     #[must_use]
     pub const fn kernel(size: usize) -> Self {
-        Self::kernel_of([size, size])
+        Self::kernel_hw([size, size])
     }
 
     /// The same with a kernel of this height and width.
     #[must_use]
-    pub const fn kernel_of(size: [usize; 2]) -> Self {
-        Self { window: Window2d::size_of(size).stride(1), bias: true, init: Init::HeUniform }
+    pub const fn kernel_hw(size: [usize; 2]) -> Self {
+        Self { window: Window2d::rect(size).stride(1), groups: 1, bias: true, init: Init::HeUniform }
     }
 
     /// Moves by `stride` in both directions.
     #[must_use]
     pub const fn stride(self, stride: usize) -> Self {
-        Self { window: self.window.stride(stride), ..self }
+        self.stride_hw([stride, stride])
+    }
+
+    /// Moves by these strides down and across.
+    #[must_use]
+    pub const fn stride_hw(self, stride: [usize; 2]) -> Self {
+        Self { window: self.window.stride_hw(stride), ..self }
     }
 
     /// Adds `padding` zeros on each side.
     #[must_use]
     pub const fn padding(self, padding: usize) -> Self {
-        Self { window: self.window.padding(padding), ..self }
+        self.padding_hw([padding, padding])
     }
 
-    /// Takes stride, padding and dilation from `window`, for those that differ by direction.
+    /// Adds so many zeros above and below, and left and right.
     #[must_use]
-    pub const fn window(self, window: Window2d) -> Self {
-        Self { window, ..self }
+    pub const fn padding_hw(self, padding: [usize; 2]) -> Self {
+        Self { window: self.window.padding_hw(padding), ..self }
+    }
+
+    /// Reads elements that are `dilation` apart.
+    #[must_use]
+    pub const fn dilation(self, dilation: usize) -> Self {
+        Self { window: self.window.dilation(dilation), ..self }
+    }
+
+    /// Splits the channels into so many groups that do not see each other; as many as input channels make the convolution
+    /// depthwise.
+    #[must_use]
+    pub const fn groups(self, groups: usize) -> Self {
+        Self { groups, ..self }
     }
 
     /// Without a bias.
@@ -145,11 +165,11 @@ impl Conv2d {
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
-    /// A convolution with parameters `name.weight` `[O, C, kh, kw]` and `name.bias` `[O]`. Channels, height and width of the
+    /// A convolution with parameters `name.weight` `[O, C / groups, kh, kw]` and `name.bias` `[O]`. Channels, height and width of the
     /// output are annotated.
     ///
     /// # Panics
-    /// When height and width are not what kernel, stride and padding give.
+    /// When height and width are not what kernel, stride and padding give, or the groups do not divide the channels.
     pub const fn conv2d<
         const A: usize,
         const C: usize,
@@ -165,9 +185,14 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         settings: Conv2d,
     ) -> Var<R4<A, O, OH, OW>> {
         let size = settings.window.size;
-        let shape = Shape::new([O, C, size[0], size[1]]);
-        let spec = spec(x.shape(), shape, None, settings.window, 1);
-        let weight = self.parameter_of(Name::new(name, "weight"), shape, settings.init);
+        // No group at all is an error of `spec`.
+        let of_a_group = match C.checked_div(settings.groups) {
+            Some(channels) => channels,
+            None => C,
+        };
+        let shape = Shape::new([O, of_a_group, size[0], size[1]]);
+        let spec = spec(x.shape(), shape, None, settings.window, settings.groups);
+        let weight = self.parameter_dyn(Name::new(name, "weight"), shape, settings.init);
         if settings.bias {
             let bias = self.parameter::<R1<O>>(name, "bias", Init::Zeros);
             self.record(name, op(), &[x.id(), weight, bias.id()], spec)

@@ -102,11 +102,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ) -> Var<R2<A, O>> {
         let weight = self.parameter::<R2<O, I>>(name, "weight", settings.init);
         let bias = if settings.bias { Some(self.parameter::<R1<O>>(name, "bias", Init::Zeros)) } else { None };
-        self.linear_of(x, weight, bias)
+        self.linear_from(x, weight, bias)
     }
 
     /// `x Wᵀ + b` with parameters or values that are there already.
-    pub const fn linear_of<const A: usize, const I: usize, const O: usize>(
+    pub const fn linear_from<const A: usize, const I: usize, const O: usize>(
         &mut self,
         x: Var<R2<A, I>>,
         weight: Var<R2<O, I>>,

@@ -22,8 +22,8 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
 /// The output has shape `[n, c, oh, ow]`; see [`Window2d::output`].
 ///
 /// # Errors
-/// When `x` has another number of axes, the window does not fit, or the padding is more than half of the window, so that a
-/// window could hold nothing else.
+/// When `x` has another number of axes, the window does not fit, or a window could lie in the padding alone: its padding
+/// is more than half of it, or its dilation steps over the input.
 pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
     let op = "max_pool2d";
     if x.rank() != 4 {
@@ -34,6 +34,10 @@ pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
         if window.padding[axis] > window.size[axis] / 2 {
             let rule = "the padding is at most half of the window";
             return Err(ShapeError::Setting { op, rule, found: window.padding[axis] as f64 });
+        }
+        if sees_only_padding(window, axis, x.axis(2 + axis)) {
+            let rule = "the dilation leaves no window in the padding alone";
+            return Err(ShapeError::Setting { op, rule, found: window.dilation[axis] as f64 });
         }
         axis += 1;
     }
@@ -53,6 +57,20 @@ pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
         }
         (Err(error), _) | (_, Err(error)) => Err(error),
     }
+}
+
+/// Whether a window steps over the whole input of length `input` along `axis`, from the padding before it to that after it.
+const fn sees_only_padding(window: Window2d, axis: usize, input: usize) -> bool {
+    let (padding, dilation, step) = (window.padding[axis], window.dilation[axis], window.step(axis));
+    let mut start = 0;
+    while dilation > 0 && step > 0 && start < padding {
+        let before = padding - start;
+        if before.next_multiple_of(dilation) - before >= input {
+            return true;
+        }
+        start += step;
+    }
+    false
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
@@ -77,7 +95,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 }
 
 /// Calls `each` for every window of every plane, in the order of the output, with the largest element and where it lies.
-fn for_each_window<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, usize)) {
+fn for_each_window<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, Option<usize>)) {
     let [height, width, out_height, out_width, size, stride, padding, dilation, ..] = args.lengths();
     let [size, stride, padding, dilation] = [size, stride, padding, dilation].map(unpack);
     let plane_len = height * width;
@@ -104,7 +122,7 @@ fn for_each_window<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, usize)
                         }
                     }
                 }
-                each(best, index * plane_len + best_at.unwrap_or(0));
+                each(best, best_at.map(|at| index * plane_len + at));
             }
         }
     }
@@ -125,7 +143,7 @@ fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     }
     let mut dy = call.dy.iter();
     for_each_window(call.args, call.x[0], |_, at| {
-        if let (Some(dx), Some(&dy)) = (call.dx.get_mut(at), dy.next()) {
+        if let (Some(&dy), Some(dx)) = (dy.next(), at.and_then(|at| call.dx.get_mut(at))) {
             *dx += dy;
         }
     });

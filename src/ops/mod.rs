@@ -103,7 +103,7 @@ pub struct Spec {
     pub scratch: usize,
     /// Elements that the gradient for each input needs while it is computed.
     pub scratch_backward: [usize; MAX_INPUTS],
-    /// Elements of state, such as running statistics, that forward reads and writes.
+    /// Elements of state, such as running statistics; `saved` begins with room for the new one.
     pub state: usize,
 }
 
@@ -133,8 +133,10 @@ pub struct ForwardCall<'a, E> {
     pub saved: &'a mut [E],
     /// Free for use.
     pub scratch: &'a mut [E],
-    /// The node's state, such as running statistics; empty where there is none.
-    pub state: &'a mut [E],
+    /// The node's state, such as running statistics, as it was; empty where there is none. In a training program the
+    /// kernel leaves the new state at the start of `saved`, and the runner takes it over once the loss is known to be
+    /// finite.
+    pub state: &'a [E],
 }
 
 /// The operands of a backward kernel, which computes the gradient of the loss with respect to one input.
@@ -195,9 +197,9 @@ impl Reads {
     /// Nothing more.
     pub const NONE: Self = Self(0);
     /// The output.
-    pub const OUTPUT: Self = Self(1 << 3);
+    pub const OUTPUT: Self = Self(1 << MAX_INPUTS);
     /// What forward kept.
-    pub const SAVED: Self = Self(1 << 4);
+    pub const SAVED: Self = Self(1 << (MAX_INPUTS + 1));
 
     /// Input `i`.
     #[must_use]

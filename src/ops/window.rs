@@ -8,7 +8,7 @@ use crate::error::ShapeError;
 /// use slabgrad::prelude::*;
 ///
 /// const POOL: Window2d = Window2d::size(2);
-/// const WIDE: Window2d = Window2d::size_of([3, 5]).stride(1).padding_of([1, 2]);
+/// const WIDE: Window2d = Window2d::rect([3, 5]).stride(1).padding_hw([1, 2]);
 /// assert_eq!(POOL.output(1, 9), Ok(4));
 /// # Ok::<(), slabgrad::error::ShapeError>(())
 /// ```
@@ -24,48 +24,48 @@ impl Window2d {
     /// A square window that moves by its own size.
     #[must_use]
     pub const fn size(size: usize) -> Self {
-        Self::size_of([size, size])
+        Self::rect([size, size])
     }
 
     /// A window of this height and width that moves by its own size.
     #[must_use]
-    pub const fn size_of(size: [usize; 2]) -> Self {
+    pub const fn rect(size: [usize; 2]) -> Self {
         Self { size, stride: None, padding: [0, 0], dilation: [1, 1] }
     }
 
     /// The same, moving by `stride` in both directions.
     #[must_use]
     pub const fn stride(self, stride: usize) -> Self {
-        self.stride_of([stride, stride])
+        self.stride_hw([stride, stride])
     }
 
     /// The same, moving by these strides.
     #[must_use]
-    pub const fn stride_of(self, stride: [usize; 2]) -> Self {
+    pub const fn stride_hw(self, stride: [usize; 2]) -> Self {
         Self { stride: Some(stride), ..self }
     }
 
     /// The same over an image with `padding` more rows and columns on each side.
     #[must_use]
     pub const fn padding(self, padding: usize) -> Self {
-        self.padding_of([padding, padding])
+        self.padding_hw([padding, padding])
     }
 
     /// The same over an image with so many more rows above and below, and columns left and right.
     #[must_use]
-    pub const fn padding_of(self, padding: [usize; 2]) -> Self {
+    pub const fn padding_hw(self, padding: [usize; 2]) -> Self {
         Self { padding, ..self }
     }
 
     /// The same with its elements `dilation` apart in both directions.
     #[must_use]
     pub const fn dilation(self, dilation: usize) -> Self {
-        self.dilation_of([dilation, dilation])
+        self.dilation_hw([dilation, dilation])
     }
 
     /// The same with its elements so far apart.
     #[must_use]
-    pub const fn dilation_of(self, dilation: [usize; 2]) -> Self {
+    pub const fn dilation_hw(self, dilation: [usize; 2]) -> Self {
         Self { dilation, ..self }
     }
 
@@ -91,6 +91,15 @@ impl Window2d {
         if size == 0 || stride == 0 || dilation == 0 {
             return Err(ShapeError::Setting { op, rule: "size, stride and dilation are at least 1", found: 0.0 });
         }
+        let settings = [size, stride, dilation, self.padding[axis]];
+        let mut i = 0;
+        while i < settings.len() {
+            if settings[i] > PACKED {
+                let rule = "size, stride, padding and dilation are at most 65535";
+                return Err(ShapeError::Setting { op, rule, found: settings[i] as f64 });
+            }
+            i += 1;
+        }
         let (padding, window) = (self.padding[axis], dilation * (size - 1) + 1);
         if input + 2 * padding < window {
             return Err(ShapeError::Window { op, input, padding, window });
@@ -99,9 +108,11 @@ impl Window2d {
     }
 }
 
-/// Two lengths of at most 65535 in one word.
+/// The largest length of which two fit one word.
+const PACKED: usize = 0xffff;
+
+/// Two lengths in one word; [`Window2d::output`] has checked that they fit.
 pub(super) const fn pack(pair: [usize; 2]) -> usize {
-    assert!(pair[0] <= 0xffff && pair[1] <= 0xffff, "a size, stride, padding or dilation is at most 65535");
     pair[0] << 16 | pair[1]
 }
 

@@ -4,28 +4,31 @@
 //! share memory, and what needs no gradient at all. It works on slices, so that the same code serves a constant and a
 //! graph that is compiled at run time.
 //!
-//! Time runs in ticks: one for each node forward, then [`TICKS`] for each node backward, in reverse. A buffer lives from
-//! the tick that first writes it to the one that last reads it; two buffers share memory when no tick needs both.
+//! Time runs in ticks: one for each node forward, then several for each node backward, in reverse. A buffer lives from the
+//! tick that first writes it to the one that last reads it; two buffers share memory when no tick needs both.
 
+mod error;
 mod offsets;
 mod schedule;
+mod tables;
 
-pub(crate) use schedule::{Info, Planner};
+pub use error::PlanError;
+#[cfg(any(feature = "alloc", test))]
+pub use tables::Tables;
 
 use crate::backend::{Backend, Strict};
 use crate::error::Message;
-use crate::graph::{Graph, Kind, Name, Node};
-use crate::init::Init;
+use crate::graph::Graph;
+use crate::ops::{Args, MAX_INPUTS};
 use crate::optim::Optimizer;
-use crate::program::{Input, Output, Place, Program, Sizes, Space, Step, Tensor};
-use crate::shape::Shape;
+use crate::program::{Input, Output, Program, Sizes, Step, Tensor};
+use schedule::{Info, Planner};
+use tables::Source;
 
-/// Ticks of one node backward: one for each input's gradient, then one for each update.
-pub(crate) const TICKS: usize = 6;
-/// Room for steps, by node: forward, three gradients that each may need a sum, three updates.
-const STEPS_PER_NODE: usize = 8;
-/// Room for buffers, by node: value, kept, scratch; for each input a gradient and scratch.
-const BUFFERS_PER_NODE: usize = 10;
+/// Room for steps, by node: forward and the new state; each input's gradient, its sum and its update.
+const STEPS_PER_NODE: usize = 2 + 3 * MAX_INPUTS;
+/// Room for buffers, by node: value, kept, scratch; for each input a gradient, one by the side, and scratch.
+const BUFFERS_PER_NODE: usize = 3 + 3 * MAX_INPUTS;
 
 /// What a training program does beside forward and backward.
 ///
@@ -73,14 +76,6 @@ impl Training {
     pub const fn keep_outputs(self) -> Self {
         Self { keep_outputs: true, ..self }
     }
-
-    pub(crate) const fn is_fused(&self) -> bool {
-        self.fused
-    }
-
-    pub(crate) const fn keeps_outputs(&self) -> bool {
-        self.keep_outputs
-    }
 }
 
 /// What a buffer of the work space is for.
@@ -112,16 +107,25 @@ pub struct Buffer {
     pub end: usize,
     /// Where it starts in the work space.
     pub offset: usize,
-    rank: u16,
+    rank: u32,
 }
 
 impl Buffer {
-    pub(crate) const EMPTY: Self = Self { node: 0, usage: Use::Value, len: 0, start: 0, end: 0, offset: 0, rank: 0 };
+    const EMPTY: Self = Self { node: 0, usage: Use::Value, len: 0, start: 0, end: 0, offset: 0, rank: 0 };
 
     /// Whether some tick needs both.
-    pub(crate) const fn meets(&self, other: &Self) -> bool {
+    const fn meets(&self, other: &Self) -> bool {
         self.start <= other.end && other.start <= self.end
     }
+}
+
+/// What the planner found out beside steps and buffers.
+#[derive(Clone, Copy)]
+struct Layout {
+    sizes: Sizes,
+    steps: usize,
+    buffers: usize,
+    lower_bound: usize,
 }
 
 /// A planned graph: the steps with room to spare, and the graph to take the tables from. A value for constants;
@@ -130,133 +134,96 @@ impl Buffer {
 pub struct Plan<B: Backend = Strict<f32>, const N: usize = 64> {
     graph: Graph<B, N>,
     steps: [[Step<B>; STEPS_PER_NODE]; N],
-    steps_len: usize,
     buffers: [[Buffer; BUFFERS_PER_NODE]; N],
-    buffers_len: usize,
     info: [Info; N],
-    sizes: Sizes,
-    lower_bound: usize,
+    layout: Layout,
 }
 
 impl<B: Backend, const N: usize> Plan<B, N> {
-    pub(crate) const fn train(graph: &Graph<B, N>, training: Training) -> Self {
-        assert!(graph.loss_id().is_some(), "train: the graph has no loss; call g.loss(...)");
-        assert!(
-            !training.fused || training.clip_norm.is_none(),
-            "train: clipping by the global norm needs all gradients before the first update, and a fused program does \
-             not keep them; drop either fused() or clip_norm()"
-        );
-        if let Some(max) = training.clip_norm {
-            assert!(max > 0.0, "train: clip_norm must be positive");
-        }
-        Self::of(graph, Some(training))
-    }
-
-    pub(crate) const fn infer(graph: &Graph<B, N>) -> Self {
-        Self::of(graph, None)
-    }
-
-    const fn of(graph: &Graph<B, N>, training: Option<Training>) -> Self {
-        let mut plan = Self {
-            graph: *graph,
-            steps: [[Step::EMPTY; STEPS_PER_NODE]; N],
-            steps_len: 0,
-            buffers: [[Buffer::EMPTY; BUFFERS_PER_NODE]; N],
-            buffers_len: 0,
-            info: [Info::NEW; N],
-            sizes: Sizes {
-                params: 0,
-                frozen: 0,
-                state: 0,
-                grads: 0,
-                moments: 0,
-                work: 0,
-                forward_steps: 0,
-                loss: None,
-                clip_norm: None,
-            },
-            lower_bound: 0,
-        };
-        let mut planner = Planner::new(
+    /// Plans inference, or training.
+    pub(crate) const fn new(graph: &Graph<B, N>, training: Option<Training>) -> Result<Self, PlanError<'static>> {
+        let mut steps = [[Step::EMPTY; STEPS_PER_NODE]; N];
+        let mut buffers = [[Buffer::EMPTY; BUFFERS_PER_NODE]; N];
+        let mut info = [Info::NEW; N];
+        let planner = Planner::new(
             graph.nodes(),
             graph.loss_id(),
             training,
-            &mut plan.info,
-            plan.steps.as_flattened_mut(),
-            plan.buffers.as_flattened_mut(),
+            &mut info,
+            steps.as_flattened_mut(),
+            buffers.as_flattened_mut(),
         );
-        plan.sizes = planner.run();
-        plan.lower_bound = planner.lower_bound();
-        plan.steps_len = planner.steps_len();
-        plan.buffers_len = planner.buffers_len();
-        if let Some(training) = training {
-            plan.sizes.moments = training.slots * plan.sizes.params;
-            if let Some(max) = training.clip_norm {
-                plan.sizes.clip_norm = Some((max as f32, max));
-            }
+        match planner.run() {
+            Ok(layout) => Ok(Self { graph: *graph, steps, buffers, info, layout }),
+            Err(error) => Err(error),
         }
-        plan
+    }
+
+    const fn source(&self) -> Source<'_, 'static, B> {
+        Source { nodes: self.graph.nodes(), info: &self.info }
     }
 
     /// How many steps the program has.
     #[must_use]
     pub const fn steps_len(&self) -> usize {
-        self.steps_len
+        self.layout.steps
+    }
+
+    /// How many operations' arguments the steps refer to.
+    #[must_use]
+    pub const fn args_len(&self) -> usize {
+        self.source().args_len()
     }
 
     /// How many parameters and states the graph has.
     #[must_use]
     pub const fn tensors_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if self.tensor(i).is_some() {
-                count += 1;
-            }
-            i += 1;
-        }
-        count
+        self.source().tensors_len()
     }
 
     /// How many inputs a run takes.
     #[must_use]
     pub const fn inputs_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if self.input(i).is_some() {
-                count += 1;
-            }
-            i += 1;
-        }
-        count
+        self.source().inputs_len()
     }
 
     /// How many outputs a run leaves.
     #[must_use]
     pub const fn outputs_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if self.output(i).is_some() {
-                count += 1;
-            }
-            i += 1;
-        }
-        count
+        self.source().outputs_len()
     }
 
     /// The steps; `S` is [`Plan::steps_len`].
     ///
     /// # Panics
-    /// When `S` is another number.
+    /// When `S` is less.
     #[must_use]
     pub const fn steps<const S: usize>(&self) -> [Step<B>; S] {
-        assert!(S == self.steps_len);
         let mut steps = [Step::EMPTY; S];
         let mut i = 0;
-        while i < S {
+        while i < self.layout.steps {
             steps[i] = self.steps.as_flattened()[i];
             i += 1;
         }
         steps
+    }
+
+    /// The arguments of the operations; `S` is [`Plan::args_len`].
+    ///
+    /// # Panics
+    /// When `S` is less.
+    #[must_use]
+    pub const fn args<const S: usize>(&self) -> [Args; S] {
+        let mut all = [Args::NONE; S];
+        let (mut count, mut i) = (0, 0);
+        while i < self.graph.nodes().len() {
+            if let Some(args) = self.source().args(i) {
+                all[count] = args;
+                count += 1;
+            }
+            i += 1;
+        }
+        all
     }
 
     /// The parameters and states; `S` is [`Plan::tensors_len`].
@@ -264,24 +231,17 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// # Panics
     /// When `S` is less.
     #[must_use]
-    pub const fn tensors<const S: usize>(&self) -> [Tensor; S] {
-        let none = Tensor {
-            name: Name::new("", ""),
-            shape: Shape::SCALAR,
-            space: Space::Params,
-            offset: 0,
-            init: Init::Zeros,
-        };
-        let mut tensors = [none; S];
+    pub const fn tensors<const S: usize>(&self) -> [Tensor<'static>; S] {
+        let mut all = [Tensor::NONE; S];
         let (mut count, mut i) = (0, 0);
         while i < self.graph.nodes().len() {
-            if let Some(tensor) = self.tensor(i) {
-                tensors[count] = tensor;
+            if let Some(tensor) = self.source().tensor(i) {
+                all[count] = tensor;
                 count += 1;
             }
             i += 1;
         }
-        tensors
+        all
     }
 
     /// The inputs; `S` is [`Plan::inputs_len`].
@@ -289,17 +249,17 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// # Panics
     /// When `S` is less.
     #[must_use]
-    pub const fn inputs<const S: usize>(&self) -> [Input; S] {
-        let mut inputs = [Input { name: "", shape: Shape::SCALAR, classes: 0 }; S];
+    pub const fn inputs<const S: usize>(&self) -> [Input<'static>; S] {
+        let mut all = [Input::NONE; S];
         let (mut count, mut i) = (0, 0);
         while i < self.graph.nodes().len() {
-            if let Some(input) = self.input(i) {
-                inputs[count] = input;
+            if let Some(input) = self.source().input(i) {
+                all[count] = input;
                 count += 1;
             }
             i += 1;
         }
-        inputs
+        all
     }
 
     /// The outputs; `S` is [`Plan::outputs_len`].
@@ -307,17 +267,17 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// # Panics
     /// When `S` is less.
     #[must_use]
-    pub const fn outputs<const S: usize>(&self) -> [Output; S] {
-        let mut outputs = [Output { name: "", shape: Shape::SCALAR, place: Place::NOWHERE }; S];
+    pub const fn outputs<const S: usize>(&self) -> [Output<'static>; S] {
+        let mut all = [Output::NONE; S];
         let (mut count, mut i) = (0, 0);
         while i < self.graph.nodes().len() {
-            if let Some(output) = self.output(i) {
-                outputs[count] = output;
+            if let Some(output) = self.source().output(i) {
+                all[count] = output;
                 count += 1;
             }
             i += 1;
         }
-        outputs
+        all
     }
 
     /// The program over tables that hold what [`Plan::steps`] and its like returned.
@@ -328,133 +288,68 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     pub const fn program<'t>(
         &self,
         steps: &'t [Step<B>],
-        tensors: &'t [Tensor],
-        inputs: &'t [Input],
-        outputs: &'t [Output],
+        args: &'t [Args],
+        tensors: &'t [Tensor<'t>],
+        inputs: &'t [Input<'t>],
+        outputs: &'t [Output<'t>],
     ) -> Program<'t, B> {
         assert!(
-            steps.len() == self.steps_len
+            steps.len() == self.steps_len()
+                && args.len() == self.args_len()
                 && tensors.len() == self.tensors_len()
                 && inputs.len() == self.inputs_len()
                 && outputs.len() == self.outputs_len(),
             "a program's tables are those of its plan"
         );
-        Program { steps, tensors, inputs, outputs, sizes: self.sizes }
+        Program { steps, args, tensors, inputs, outputs, sizes: self.layout.sizes }
     }
 
     /// The tables on the heap, for a graph that is made at run time.
     #[cfg(any(feature = "alloc", test))]
     #[must_use]
-    pub fn tables(&self) -> Tables<B> {
-        let nodes = 0..self.graph.nodes().len();
-        Tables {
-            steps: self.steps.as_flattened().iter().take(self.steps_len).copied().collect(),
-            tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
-            inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
-            outputs: nodes.filter_map(|i| self.output(i)).collect(),
-            sizes: self.sizes,
-        }
+    pub fn tables(&self) -> Tables<'static, B> {
+        self.source().tables(&self.steps.as_flattened()[..self.layout.steps], self.layout.sizes)
     }
 
     /// The buffers of the work space, for reports and tests.
     #[must_use]
     pub const fn buffers(&self) -> &[Buffer] {
-        self.buffers.as_flattened().split_at(self.buffers_len).0
+        self.buffers.as_flattened().split_at(self.layout.buffers).0
     }
 
     /// Elements of the work space.
     #[must_use]
     pub const fn work_len(&self) -> usize {
-        self.sizes.work
+        self.layout.sizes.work
     }
 
     /// No layout of these buffers is smaller: the largest total of buffers that one tick needs.
     #[must_use]
     pub const fn work_lower_bound(&self) -> usize {
-        self.lower_bound
-    }
-
-    const fn node(&self, i: usize) -> &Node<B> {
-        &self.graph.nodes()[i]
-    }
-
-    const fn tensor(&self, i: usize) -> Option<Tensor> {
-        let node = self.node(i);
-        let (Kind::Parameter { init, .. } | Kind::State { init }) = node.kind else {
-            return None;
-        };
-        let place = self.info[i].leaf;
-        Some(Tensor { name: node.name, shape: node.spec.shape, space: place.space(), offset: place.offset(), init })
-    }
-
-    const fn input(&self, i: usize) -> Option<Input> {
-        match self.node(i).kind {
-            Kind::Input { classes } if self.info[i].needed => {
-                let node = self.node(i);
-                Some(Input { name: node.name.leaf, shape: node.spec.shape, classes: classes as usize })
-            }
-            _ => None,
-        }
-    }
-
-    const fn output(&self, i: usize) -> Option<Output> {
-        match self.node(i).output {
-            Some(name) if self.info[i].kept => {
-                Some(Output { name, shape: self.node(i).spec.shape, place: self.info[i].place })
-            }
-            _ => None,
-        }
+        self.layout.lower_bound
     }
 }
 
-/// The tables of a program that was planned at run time.
-#[cfg(any(feature = "alloc", test))]
-pub struct Tables<B: Backend> {
-    steps: alloc::vec::Vec<Step<B>>,
-    tensors: alloc::vec::Vec<Tensor>,
-    inputs: alloc::vec::Vec<Input>,
-    outputs: alloc::vec::Vec<Output>,
-    sizes: Sizes,
-}
-
-#[cfg(any(feature = "alloc", test))]
-impl<B: Backend> Tables<B> {
-    /// The program over these tables.
-    #[must_use]
-    pub fn program(&self) -> Program<'_, B> {
-        let Self { steps, tensors, inputs, outputs, sizes } = self;
-        Program { steps, tensors, inputs, outputs, sizes: *sizes }
-    }
-}
-
-/// The plan as text: steps in order, then the buffers of the work space.
+/// The spaces' sizes, and the buffers of the work space with the nodes that they were made for.
 impl<B: Backend, const N: usize> core::fmt::Display for Plan<B, N> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let sizes = &self.sizes;
+        let Layout { sizes, steps, .. } = &self.layout;
+        let Sizes { params, frozen, state, grads, moments, work, forward_steps, .. } = sizes;
         writeln!(
             f,
-            "{} steps, {} of them forward; elements: params {}, frozen {}, state {}, grads {}, moments {}, work {}",
-            self.steps_len,
-            sizes.forward_steps,
-            sizes.params,
-            sizes.frozen,
-            sizes.state,
-            sizes.grads,
-            sizes.moments,
-            sizes.work
+            "{steps} steps, {forward_steps} of them forward; elements: params {params}, frozen {frozen}, state {state}, \
+             grads {grads}, moments {moments}, work {work}"
         )?;
-        for buffer in self.buffers() {
-            let node = self.node(buffer.node);
+        for Buffer { node, usage, len, start, end, offset, .. } in self.buffers() {
+            let node = &self.graph.nodes()[*node];
             let name = node.op().map_or("", |op| op.name);
-            let Buffer { len, start, end, offset, .. } = *buffer;
+            let shape = Message::new().shape(node.spec.shape);
             writeln!(
                 f,
-                "  {:>6}..{:<6} ticks {start:>4} to {end:<4} {:?} of {} `{name}` {}",
-                offset,
+                "  {offset:>6}..{:<6} ticks {start:>4} to {end:<4} {usage:?} of {name} {} {}",
                 offset + len,
-                buffer.usage,
-                buffer.node,
-                Message::new().shape(node.spec.shape).as_str()
+                node.name,
+                shape.as_str()
             )?;
         }
         Ok(())

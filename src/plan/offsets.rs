@@ -72,7 +72,7 @@ const fn place_all(buffers: &mut [Buffer], order: Order) -> usize {
             buffers[at].rank = buffers[at - 1].rank;
             at -= 1;
         }
-        buffers[at].rank = i as u16;
+        buffers[at].rank = i as u32;
         i += 1;
     }
     let mut size = 0;
@@ -89,7 +89,7 @@ const fn place_all(buffers: &mut [Buffer], order: Order) -> usize {
             buffers[at].rank = buffers[at - 1].rank;
             at -= 1;
         }
-        buffers[at].rank = this as u16;
+        buffers[at].rank = this as u32;
         placed += 1;
     }
     size

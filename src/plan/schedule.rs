@@ -1,16 +1,20 @@
 //! Which steps a program takes, in which order, and on which buffers.
 
-use super::{Buffer, TICKS, Training, Use, offsets};
+use super::{Buffer, Layout, PlanError, Training, Use, offsets};
 use crate::backend::Backend;
-use crate::error::Message;
 use crate::graph::{Id, Kind, Node};
 use crate::ops::{Gradient, MAX_INPUTS, Op, Over, OverGradient, Reads};
 use crate::program::{Action, Place, Sizes, Space, Step};
 
+/// Ticks of one node backward: one for each input's gradient, then one for each update.
+const TICKS: usize = 2 * MAX_INPUTS;
+/// Rows of a weight's gradient that a fused program computes at a time: the height of the matrix product's tile.
+const ROWS_AT_A_TIME: usize = 4;
+
 /// What the planner knows of a node.
 #[derive(Clone, Copy)]
 #[allow(clippy::struct_excessive_bools)]
-pub(crate) struct Info {
+pub(super) struct Info {
     /// A loss or an output depends on it.
     pub(super) needed: bool,
     /// A trained parameter lies behind it.
@@ -19,24 +23,28 @@ pub(crate) struct Info {
     differentiated: bool,
     /// It can be read after the run.
     pub(super) kept: bool,
+    /// The parameter is updated already.
+    updated: bool,
     /// Of a view the value that it is a view of, of any other node itself.
-    root: u16,
+    root: u32,
+    /// Where its arguments lie in their table.
+    args: u32,
     /// The last tick that reads the value (of a root).
     last_use: u32,
     /// The last tick that reads what forward kept.
     last_saved: u32,
     /// How many gradients are added up for it (a root).
-    users: u16,
+    users: u32,
     /// The first of the operations that read it and have a backward pass (of a root).
-    first_user: u16,
+    first_user: u32,
     /// Where a leaf lies.
     pub(super) leaf: Place,
     /// Where the value lies. Until offsets are known, a place in the work space names its buffer.
     pub(super) place: Place,
-    saved: Option<u16>,
+    /// Where lies what forward kept.
+    saved: Place,
     /// Where the gradient (of a root) lies, once there is a first contribution.
     gradient: Option<Place>,
-    updated: bool,
 }
 
 impl Info {
@@ -45,25 +53,23 @@ impl Info {
         trainable: false,
         differentiated: false,
         kept: false,
+        updated: false,
         root: 0,
+        args: 0,
         last_use: 0,
         last_saved: 0,
         users: 0,
         first_user: 0,
         leaf: Place::NOWHERE,
         place: Place::NOWHERE,
-        saved: None,
+        saved: Place::NOWHERE,
         gradient: None,
-        updated: false,
     };
 }
 
-/// Rows of a weight's gradient that a fused program computes at a time: the height of the matrix product's tile.
-const ROWS_AT_A_TIME: usize = 4;
-
 /// The planner at work on one graph. `info` has an entry for each node; `steps` and `buffers` have room to spare.
-pub(crate) struct Planner<'a, B: Backend> {
-    nodes: &'a [Node<B>],
+pub(super) struct Planner<'a, 'n, B: Backend> {
+    nodes: &'a [Node<'n, B>],
     loss: Option<usize>,
     training: Option<Training>,
     info: &'a mut [Info],
@@ -74,9 +80,9 @@ pub(crate) struct Planner<'a, B: Backend> {
     sizes: Sizes,
 }
 
-impl<'a, B: Backend> Planner<'a, B> {
-    pub(crate) const fn new(
-        nodes: &'a [Node<B>],
+impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
+    pub(super) const fn new(
+        nodes: &'a [Node<'n, B>],
         loss: Option<Id>,
         training: Option<Training>,
         info: &'a mut [Info],
@@ -87,49 +93,41 @@ impl<'a, B: Backend> Planner<'a, B> {
             (Some(loss), Some(_)) => Some(loss.index()),
             _ => None,
         };
-        let sizes = Sizes {
-            params: 0,
-            frozen: 0,
-            state: 0,
-            grads: 0,
-            moments: 0,
-            work: 0,
-            forward_steps: 0,
-            loss: None,
-            clip_norm: None,
-        };
-        Self { nodes, loss, training, info, steps, steps_len: 0, buffers, buffers_len: 0, sizes }
+        Self { nodes, loss, training, info, steps, steps_len: 0, buffers, buffers_len: 0, sizes: Sizes::NONE }
     }
 
-    pub(crate) const fn steps_len(&self) -> usize {
-        self.steps_len
-    }
-
-    pub(crate) const fn buffers_len(&self) -> usize {
-        self.buffers_len
-    }
-
-    pub(crate) const fn lower_bound(&self) -> usize {
-        offsets::lower_bound(self.buffers.split_at(self.buffers_len).0)
-    }
-
-    /// Plans; afterwards steps and buffers are final.
-    pub(crate) const fn run(&mut self) -> Sizes {
-        self.place_leaves();
-        self.mark_needed();
-        self.mark_differentiated();
+    /// Plans; afterwards steps, buffers and places are final.
+    pub(super) const fn run(mut self) -> Result<Layout, PlanError<'n>> {
+        // Constants have no `?`.
+        if let Err(error) = self.place_leaves() {
+            return Err(error);
+        }
+        if let Err(error) = self.mark_needed() {
+            return Err(error);
+        }
+        if let Some(training) = self.training
+            && let Err(error) = self.mark_differentiated(training)
+        {
+            return Err(error);
+        }
         self.find_last_uses();
         self.schedule_forward();
         if let Some(loss) = self.loss {
             self.schedule_backward(loss);
         }
-        self.assign_offsets();
-        self.sizes
+        let buffers = self.buffers.split_at_mut(self.buffers_len).0;
+        self.sizes.work = offsets::assign(buffers);
+        let lower_bound = offsets::lower_bound(buffers);
+        if self.sizes.work >= Place::LIMIT {
+            return Err(PlanError::TooLarge);
+        }
+        self.apply_offsets();
+        Ok(Layout { sizes: self.sizes, steps: self.steps_len, buffers: self.buffers_len, lower_bound })
     }
 
     const fn fused(&self) -> bool {
         match &self.training {
-            Some(training) => training.is_fused(),
+            Some(training) => training.fused,
             None => false,
         }
     }
@@ -171,42 +169,49 @@ impl<'a, B: Backend> Planner<'a, B> {
         self.nodes.len() + (self.nodes.len() - 1 - i) * TICKS + position
     }
 
+    /// The tick at which new state is taken over, once the loss is known.
+    const fn commit_tick(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// Parameters and state lie in the order of recording whatever is needed, so that all programs of a graph agree.
-    const fn place_leaves(&mut self) {
+    const fn place_leaves(&mut self) -> Result<(), PlanError<'n>> {
         let mut i = 0;
         while i < self.nodes.len() {
             let node = &self.nodes[i];
-            self.info[i].root = i as u16;
-            let (space, used) = match node.kind {
-                Kind::Parameter { frozen: false, .. } => (Space::Params, &mut self.sizes.params),
-                Kind::Parameter { frozen: true, .. } => (Space::Frozen, &mut self.sizes.frozen),
-                Kind::State { .. } => (Space::State, &mut self.sizes.state),
-                Kind::Input { .. } => {
-                    i += 1;
-                    continue;
-                }
-                Kind::Op(op) => {
-                    if op.view {
-                        self.info[i].root = self.info[node.inputs[0].index()].root;
-                    }
-                    i += 1;
-                    continue;
-                }
+            if node.largest_buffer() >= Place::LIMIT {
+                return Err(PlanError::TooLarge);
+            }
+            self.info[i].root = match node.op() {
+                Some(op) if op.view => self.info[node.inputs[0].index()].root,
+                _ => i as u32,
             };
-            self.info[i].leaf = Place::new(space, *used, node.len());
-            self.info[i].place = self.info[i].leaf;
-            *used += node.len();
+            let space = match node.kind {
+                Kind::Parameter { frozen: false, .. } => Some((Space::Params, &mut self.sizes.params)),
+                Kind::Parameter { frozen: true, .. } => Some((Space::Frozen, &mut self.sizes.frozen)),
+                Kind::State { .. } => Some((Space::State, &mut self.sizes.state)),
+                Kind::Input { .. } | Kind::Op(_) => None,
+            };
+            if let Some((space, used)) = space {
+                if *used + node.len() >= Place::LIMIT {
+                    return Err(PlanError::TooLarge);
+                }
+                self.info[i].leaf = Place::new(space, *used, node.len());
+                self.info[i].place = self.info[i].leaf;
+                *used += node.len();
+            }
             i += 1;
         }
+        Ok(())
     }
 
     /// From the loss and the outputs back to what they are computed from.
-    const fn mark_needed(&mut self) {
-        let keeps_outputs = match &self.training {
-            Some(training) => training.keeps_outputs(),
-            None => true,
+    const fn mark_needed(&mut self) -> Result<(), PlanError<'n>> {
+        let (keeps_outputs, nothing) = match &self.training {
+            Some(training) => (training.keep_outputs, PlanError::NoLoss),
+            None => (true, PlanError::NoOutput),
         };
-        let mut any = false;
+        let mut found = false;
         let mut i = self.nodes.len();
         while i > 0 {
             i -= 1;
@@ -214,10 +219,11 @@ impl<'a, B: Backend> Planner<'a, B> {
                 Some(loss) => loss == i,
                 None => false,
             };
-            if is_loss || (keeps_outputs && self.nodes[i].output.is_some()) {
+            let is_output = keeps_outputs && self.nodes[i].output.is_some();
+            found = found || is_loss || (is_output && self.training.is_none());
+            if is_loss || is_output {
                 self.info[i].needed = true;
                 self.info[i].kept = true;
-                any = true;
             }
             if self.info[i].needed {
                 let mut slot = 0;
@@ -228,37 +234,43 @@ impl<'a, B: Backend> Planner<'a, B> {
                 }
             }
         }
-        assert!(any, "infer: the graph names no output; call g.output(name, value)");
-        self.check_kept_values();
-        self.place_inputs();
+        if !found {
+            return Err(nothing);
+        }
+        self.number_inputs_and_args();
+        self.check_outputs()
+    }
+
+    /// A run takes the needed inputs only, in the order of recording; likewise the table of arguments.
+    const fn number_inputs_and_args(&mut self) {
+        let (mut inputs, mut args, mut i) = (0, 0, 0);
+        while i < self.nodes.len() {
+            if self.info[i].needed && matches!(self.nodes[i].kind, Kind::Input { .. }) {
+                self.info[i].place = Place::new(Space::Input, inputs, self.nodes[i].len());
+                inputs += 1;
+            }
+            if self.info[i].needed && self.op(i).is_some() && !self.is_view(i) {
+                self.info[i].args = args;
+                args += 1;
+            }
+            i += 1;
+        }
     }
 
     /// What is read after a run has to be in memory that the run was given to write.
-    const fn check_kept_values(&self) {
+    const fn check_outputs(&self) -> Result<(), PlanError<'n>> {
         let mut i = 0;
         while i < self.nodes.len() {
             let root = &self.nodes[self.root(i)];
             if self.info[i].kept
                 && matches!(root.kind, Kind::Input { .. })
-                && let Some(name) = self.nodes[i].output
+                && let Some(output) = self.nodes[i].output
             {
-                let text = Message::new().text("output `").text(name).text("` is input `");
-                panic!("{}", root.name.write(text).text("` as it stands; nothing computes it").as_str());
+                return Err(PlanError::OutputIsInput { output, input: root.name });
             }
             i += 1;
         }
-    }
-
-    /// A run takes the needed inputs only, in the order of recording.
-    const fn place_inputs(&mut self) {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            if self.info[i].needed && matches!(self.nodes[i].kind, Kind::Input { .. }) {
-                self.info[i].place = Place::new(Space::Input, count, self.nodes[i].len());
-                count += 1;
-            }
-            i += 1;
-        }
+        Ok(())
     }
 
     /// Whether the gradient of node `i` goes on to its input `slot`.
@@ -270,8 +282,38 @@ impl<'a, B: Backend> Planner<'a, B> {
         }
     }
 
-    const fn mark_differentiated(&mut self) {
-        let Some(loss) = self.loss else { return };
+    const fn mark_differentiated(&mut self, training: Training) -> Result<(), PlanError<'n>> {
+        let Some(loss) = self.loss else { return Err(PlanError::NoLoss) };
+        if let Some(max) = training.clip_norm {
+            if max.is_nan() || max <= 0.0 {
+                return Err(PlanError::ClipNorm);
+            }
+            if training.fused {
+                return Err(PlanError::ClipFused);
+            }
+            self.sizes.clip_norm = Some((max as f32, max));
+        }
+        self.sizes.moments = training.slots * self.sizes.params;
+        self.sizes.grads = if training.fused { 0 } else { self.sizes.params };
+        self.mark_trainable(loss);
+        if self.op(self.root(loss)).is_none() {
+            return Err(PlanError::LossNotComputed);
+        }
+        if !self.info[loss].trainable {
+            return Err(PlanError::NothingToTrain);
+        }
+        self.info[loss].differentiated = true;
+        let mut i = loss + 1;
+        while i > 0 {
+            i -= 1;
+            if self.info[i].differentiated {
+                self.mark_inputs_differentiated(i);
+            }
+        }
+        self.check_all_parameters_are_reached()
+    }
+
+    const fn mark_trainable(&mut self, loss: usize) {
         let mut i = 0;
         while i <= loss {
             let mut trainable = self.nodes[i].is_trained();
@@ -283,45 +325,34 @@ impl<'a, B: Backend> Planner<'a, B> {
             self.info[i].trainable = trainable;
             i += 1;
         }
-        assert!(self.info[loss].trainable, "train: the loss does not depend on any trained parameter");
-        assert!(self.op(self.root(loss)).is_some(), "train: the loss is a parameter as it stands; nothing computes it");
-        self.info[loss].differentiated = true;
-        while i > 0 {
-            i -= 1;
-            if !self.info[i].differentiated {
-                continue;
-            }
-            let mut slot = 0;
-            while slot < self.input_count(i) {
-                let input = self.input(i, slot);
-                if self.info[input].trainable && self.passes_gradient(i, slot) {
-                    self.info[input].differentiated = true;
-                    if !self.is_view(i) {
-                        let root = self.root(input);
-                        self.info[root].users += 1;
-                    }
-                }
-                // Whether or not a gradient goes to it, a backward kernel may read it.
-                if !self.is_view(i) {
-                    let root = self.root(input);
-                    self.info[root].first_user = i as u16;
-                }
-                slot += 1;
-            }
-        }
-        self.check_all_parameters_are_reached();
     }
 
-    const fn check_all_parameters_are_reached(&self) {
+    const fn mark_inputs_differentiated(&mut self, i: usize) {
+        let mut slot = 0;
+        while slot < self.input_count(i) {
+            let input = self.input(i, slot);
+            let root = self.root(input);
+            let passes = self.info[input].trainable && self.passes_gradient(i, slot);
+            self.info[input].differentiated = self.info[input].differentiated || passes;
+            if !self.is_view(i) {
+                // Whether or not a gradient goes to it, a backward kernel may read it.
+                self.info[root].first_user = i as u32;
+                self.info[root].users += passes as u32;
+            }
+            slot += 1;
+        }
+    }
+
+    const fn check_all_parameters_are_reached(&self) -> Result<(), PlanError<'n>> {
         let mut i = 0;
         while i < self.nodes.len() {
             let node = &self.nodes[i];
             if node.is_trained() && !self.info[i].differentiated {
-                let text = node.name.write(Message::new().text("train: the loss does not depend on parameter `"));
-                panic!("{}", text.text("`; use it, freeze it, or remove it").as_str());
+                return Err(PlanError::Unreached { name: node.name });
             }
             i += 1;
         }
+        Ok(())
     }
 
     /// Whether the gradient for input `slot` of node `i` is computed.
@@ -332,8 +363,24 @@ impl<'a, B: Backend> Planner<'a, B> {
             && self.passes_gradient(i, slot)
     }
 
-    /// The gradient for input `slot` of node `i` is computed a few rows at a time, each updated at once.
+    /// The gradient for input `slot` of node `i` is computed a few rows at a time, each updated at once. That holds for
+    /// one input of a node at the most: the gradients for the others read the parameter as it was, and come before.
     const fn by_rows(&self, i: usize, slot: usize) -> bool {
+        let mut last = None;
+        let mut each = 0;
+        while each < self.input_count(i) {
+            if self.may_go_by_rows(i, each) {
+                last = Some(each);
+            }
+            each += 1;
+        }
+        match last {
+            Some(last) => last == slot,
+            None => false,
+        }
+    }
+
+    const fn may_go_by_rows(&self, i: usize, slot: usize) -> bool {
         let root = self.root_of_input(i, slot);
         let rows = match self.op(i) {
             Some(op) => matches!(op.backward[slot], Gradient::Kernel { rows: true, .. }),
@@ -351,6 +398,7 @@ impl<'a, B: Backend> Planner<'a, B> {
         let mut count = 0;
         let mut rank = 0;
         while rank < 3 {
+            // Parameters, values, rows.
             let mut slot = 0;
             while slot < self.input_count(i) {
                 if self.wants_gradient(i, slot) {
@@ -393,6 +441,9 @@ impl<'a, B: Backend> Planner<'a, B> {
                     self.use_value(self.input(i, slot), i);
                     slot += 1;
                 }
+                if self.nodes[i].state.is_some() && self.training.is_some() {
+                    self.info[i].last_saved = self.commit_tick() as u32;
+                }
                 let (order, count) = self.backward_order(i);
                 let mut position = 0;
                 while position < count {
@@ -406,7 +457,7 @@ impl<'a, B: Backend> Planner<'a, B> {
 
     const fn find_backward_uses(&mut self, i: usize, slot: usize, tick: usize) {
         let Some(op) = self.op(i) else { return };
-        let Gradient::Kernel { reads, .. } = op.backward[slot] else {
+        let Gradient::Kernel { reads, over, .. } = op.backward[slot] else {
             return;
         };
         let mut read = 0;
@@ -419,12 +470,16 @@ impl<'a, B: Backend> Planner<'a, B> {
         if reads.has(Reads::OUTPUT) {
             self.use_value(i, tick);
         }
-        if reads.has(Reads::SAVED) && tick > self.info[i].last_saved as usize {
+        let reads_saved = reads.has(Reads::SAVED) || matches!(over, OverGradient::Saved);
+        if reads_saved && tick > self.info[i].last_saved as usize {
             self.info[i].last_saved = tick as u32;
         }
     }
 
     const fn new_buffer(&mut self, node: usize, usage: Use, len: usize, start: usize, end: usize) -> Place {
+        if len == 0 {
+            return Place::NOWHERE;
+        }
         assert!(self.buffers_len < self.buffers.len(), "the planner ran out of room for buffers");
         let end = if end > start { end } else { start };
         self.buffers[self.buffers_len] = Buffer { node, usage, len, start, end, ..Buffer::EMPTY };
@@ -483,64 +538,72 @@ impl<'a, B: Backend> Planner<'a, B> {
             i += 1;
         }
         self.sizes.forward_steps = self.steps_len;
-        if let Some(loss) = self.loss {
-            self.sizes.loss = Some(self.info[loss].place);
-        }
     }
 
     const fn schedule_forward_of(&mut self, i: usize, op: &'static Op<B>) {
         let spec = &self.nodes[i].spec;
-        let x = self.places_of_inputs(i);
-        let overwrite = self.may_overwrite_input(i);
-        let last_use = self.info[i].last_use as usize;
-        let mut copy = !overwrite && !matches!(op.over, Over::Nothing);
+        let (run, saved_len) = match op.infer {
+            Some(infer) if self.training.is_none() => (infer, 0),
+            _ => (op.forward, spec.saved),
+        };
+        let mut x = self.places_of_inputs(i);
+        let takes_over = !matches!(op.over, Over::Nothing) && self.may_overwrite_input(i);
+        let (last_use, last_saved) = (self.info[i].last_use as usize, self.info[i].last_saved as usize);
 
-        let out = if matches!(op.over, Over::Output) && overwrite {
+        let out = if takes_over && matches!(op.over, Over::Output) {
             self.keep(x[0], last_use);
             x[0]
         } else {
             self.new_buffer(i, Use::Value, spec.shape.len(), i, last_use)
         };
-        let saved = if matches!(op.over, Over::Saved) && overwrite {
-            self.keep(x[0], self.info[i].last_saved as usize);
+        let saved = if takes_over && matches!(op.over, Over::Saved) {
+            self.keep(x[0], last_saved);
             x[0]
-        } else if spec.saved > 0 {
-            self.new_buffer(i, Use::Saved, spec.saved, i, self.info[i].last_saved as usize)
         } else {
-            Place::NOWHERE
+            self.new_buffer(i, Use::Saved, saved_len, i, last_saved)
         };
-        let scratch =
-            if spec.scratch > 0 { self.new_buffer(i, Use::Scratch, spec.scratch, i, i) } else { Place::NOWHERE };
+        let scratch = self.new_buffer(i, Use::Scratch, spec.scratch, i, i);
         self.info[i].place = out;
-        if saved.len() > 0 {
-            self.info[i].saved = Some(saved.offset() as u16);
-        }
-        let param = match self.nodes[i].state {
-            Some(state) => Place::new(Space::State, self.info[state.index()].leaf.offset(), spec.state),
-            None => Place::NOWHERE,
-        };
-        let run = match op.infer {
-            Some(infer) if self.training.is_none() => infer,
-            _ => op.forward,
-        };
-        let mut x = x;
-        if overwrite && !matches!(op.over, Over::Nothing) {
+        self.info[i].saved = saved;
+        if takes_over {
             // The kernel finds input 0 in the buffer that it overwrites.
             x[0] = Place::NOWHERE;
-            copy = false;
         }
+        let copy = !takes_over && !matches!(op.over, Over::Nothing);
         let action = Action::Forward { run, over: op.over, copy };
-        self.push(Step { action, args: spec.args, x, out, saved, scratch, param, ..Step::EMPTY });
+        let (args, param) = (self.info[i].args, self.state_place(i));
+        self.push(Step { action, args, x, out, saved, scratch, param, ..Step::EMPTY });
+    }
+
+    /// Where the state of node `i` lies.
+    const fn state_place(&self, i: usize) -> Place {
+        match self.nodes[i].state {
+            Some(state) => Place::new(Space::State, self.info[state.index()].leaf.offset(), self.nodes[i].spec.state),
+            None => Place::NOWHERE,
+        }
+    }
+
+    /// Takes over the new state that forward kernels have left where they keep things.
+    const fn schedule_commits(&mut self) {
+        let mut i = 0;
+        while i < self.nodes.len() {
+            let to = self.state_place(i);
+            if to.len() > 0 && self.info[i].needed {
+                let saved = self.info[i].saved;
+                let new = Place::new(saved.space(), saved.offset(), to.len());
+                self.keep(saved, self.commit_tick());
+                self.push_move(new, to, false);
+            }
+            i += 1;
+        }
     }
 
     const fn schedule_backward(&mut self, loss: usize) {
         let first = self.backward_tick(loss, 0);
         let out = self.new_buffer(loss, Use::Gradient, 1, first, first);
         self.info[self.root(loss)].gradient = Some(out);
+        self.schedule_commits();
         self.push(Step { action: Action::Seed, out, ..Step::EMPTY });
-        if !self.fused() {
-            self.sizes.grads = self.sizes.params;
-        }
         let mut i = loss + 1;
         while i > 0 {
             i -= 1;
@@ -588,7 +651,7 @@ impl<'a, B: Backend> Planner<'a, B> {
                 let over_what = match over {
                     OverGradient::Nothing => None,
                     OverGradient::Dy => Some((dy, last)),
-                    OverGradient::Saved => Some((self.saved_place(i), self.info[i].last_saved as usize == tick)),
+                    OverGradient::Saved => Some((self.info[i].saved, self.info[i].last_saved as usize == tick)),
                 };
                 let Some((source, source_is_free)) = over_what else {
                     let out = self.gradient_place(root, tick);
@@ -643,16 +706,10 @@ impl<'a, B: Backend> Planner<'a, B> {
         place
     }
 
-    const fn saved_place(&self, i: usize) -> Place {
-        match self.info[i].saved {
-            Some(buffer) => Place::new(Space::Work, buffer as usize, self.nodes[i].spec.saved),
-            None => Place::NOWHERE,
-        }
-    }
-
     const fn push_move(&mut self, from: Place, to: Place, add: bool) {
-        let x = [from, Place::NOWHERE, Place::NOWHERE];
-        self.push(Step { action: Action::Move { add }, x, out: to, ..Step::EMPTY });
+        let mut step = Step { action: Action::Move { add }, out: to, ..Step::EMPTY };
+        step.x[0] = from;
+        self.push(step);
     }
 
     const fn push_backward(
@@ -666,7 +723,7 @@ impl<'a, B: Backend> Planner<'a, B> {
         out: Place,
     ) {
         let spec = &self.nodes[i].spec;
-        let mut step = Step { action, args: spec.args, dy, out, ..Step::EMPTY };
+        let mut step = Step { action, args: self.info[i].args, dy, out, ..Step::EMPTY };
         let mut read = 0;
         while read < self.input_count(i) {
             if reads.has(Reads::input(read)) {
@@ -677,17 +734,15 @@ impl<'a, B: Backend> Planner<'a, B> {
         if reads.has(Reads::OUTPUT) {
             step.y = self.info[i].place;
         }
-        if reads.has(Reads::SAVED) {
-            step.saved = self.saved_place(i);
+        if reads.has(Reads::SAVED) || matches!(action, Action::Backward { over: OverGradient::Saved, .. }) {
+            step.saved = self.info[i].saved;
         }
-        if spec.scratch_backward[slot] > 0 {
-            step.scratch = self.new_buffer(i, Use::Scratch, spec.scratch_backward[slot], tick, tick);
-        }
+        step.scratch = self.new_buffer(i, Use::Scratch, spec.scratch_backward[slot], tick, tick);
         // What the kernel overwrites, it finds in `dx`.
-        if step.dy.equals(&out) {
+        if step.dy.equals(out) {
             step.dy = Place::NOWHERE;
         }
-        if step.saved.equals(&out) {
+        if step.saved.equals(out) {
             step.saved = Place::NOWHERE;
         }
         if let Action::UpdateRows { .. } = action {
@@ -720,9 +775,9 @@ impl<'a, B: Backend> Planner<'a, B> {
                 self.nodes[root].is_trained() && self.info[root].first_user as usize == i && !self.info[root].updated;
             if complete && let Some(gradient) = self.info[root].gradient {
                 self.keep(gradient, self.backward_tick(i, MAX_INPUTS + slot));
-                let x = [gradient, Place::NOWHERE, Place::NOWHERE];
-                let param = self.info[root].leaf;
-                self.push(Step { action: Action::Update, x, param, ..Step::EMPTY });
+                let mut step = Step { action: Action::Update, param: self.info[root].leaf, ..Step::EMPTY };
+                step.x[0] = gradient;
+                self.push(step);
                 self.info[root].updated = true;
             }
             slot += 1;
@@ -730,8 +785,7 @@ impl<'a, B: Backend> Planner<'a, B> {
     }
 
     /// Turns buffers into offsets, everywhere.
-    const fn assign_offsets(&mut self) {
-        self.sizes.work = offsets::assign(self.buffers.split_at_mut(self.buffers_len).0);
+    const fn apply_offsets(&mut self) {
         let mut i = 0;
         while i < self.steps_len {
             let mut step = self.steps[i];
@@ -753,8 +807,8 @@ impl<'a, B: Backend> Planner<'a, B> {
             self.info[i].place = self.offset(self.info[i].place);
             i += 1;
         }
-        if let Some(loss) = self.sizes.loss {
-            self.sizes.loss = Some(self.offset(loss));
+        if let Some(loss) = self.loss {
+            self.sizes.loss = Some(self.info[loss].place);
         }
     }
 
@@ -773,7 +827,7 @@ const fn share_operands<B: Backend>(mut step: Step<B>) -> Step<B> {
     while i < MAX_INPUTS {
         let mut before = 0;
         while before < i {
-            let same = step.x[i].equals(&step.x[before]);
+            let same = step.x[i].equals(step.x[before]);
             if same && matches!(step.x[i].space(), Space::Work) && step.x[i].len() > 0 {
                 step.x[i] = Place::new(Space::SameAs, before, 0);
             }

@@ -2,7 +2,7 @@
 
 use super::Space;
 
-/// Why a run was refused. Nothing is changed then: every check precedes the first write to parameters or moments.
+/// Why a run was refused. Parameters, moments and state are unchanged then: every check precedes the first write to them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -64,6 +64,11 @@ pub enum RunError {
         /// The loss.
         loss: f32,
     },
+    /// The norm of the gradients overflowed or is no number, so they cannot be clipped, and there is no update.
+    GradientNotFinite {
+        /// The norm.
+        norm: f32,
+    },
     /// The program was planned to infer: it has no loss and no backward pass.
     NotTraining,
     /// The program is fused, so it keeps no gradients.
@@ -94,6 +99,7 @@ impl core::fmt::Display for RunError {
                 write!(f, "input {input}, element {element} is {value}, not a class index: there are {classes} classes")
             }
             Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was updated"),
+            Self::GradientNotFinite { norm } => write!(f, "the norm of the gradients is {norm}; nothing was updated"),
             Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
             Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
             Self::BrokenPlan => f.write_str("operands of a step overlap: the program's plan is broken"),

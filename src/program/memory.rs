@@ -28,6 +28,10 @@ pub enum Space {
 }
 
 impl Space {
+    /// All, by discriminant.
+    pub(super) const ALL: [Self; 8] =
+        [Self::Input, Self::Frozen, Self::Params, Self::State, Self::Grads, Self::Moments, Self::Work, Self::SameAs];
+
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -42,7 +46,7 @@ impl Space {
 }
 
 /// The spaces of a model, borrowed. One memory serves all programs of a network: a training program and an inference
-/// program share parameters and state, and may share the rest.
+/// program share parameters, state and work space, and the latter leaves the rest alone.
 #[derive(Debug)]
 pub struct Memory<'a, E> {
     /// Trained parameters: exactly [`Program::params_len`].
@@ -60,8 +64,12 @@ pub struct Memory<'a, E> {
 }
 
 impl<B: Backend> Program<'_, B> {
-    /// Splits a slab into the spaces of this program: parameters, state, gradients, moments, work. There are no frozen
-    /// parameters; see [`Program::memory_with`].
+    /// Splits a slab into the spaces of this program: parameters, state and work from its start, gradients and moments at
+    /// its end. What is left over belongs to the work space, so that a larger program of the same network can run in the
+    /// same memory. There are no frozen parameters; see [`Program::memory_with`].
+    ///
+    /// A program that infers knows of no moments, and takes a training program's for its work space if it splits the same
+    /// slab. Let both run in the memory that the training program makes.
     ///
     /// # Errors
     /// When the slab is shorter than [`Program::slab_len`].
@@ -80,17 +88,13 @@ impl<B: Backend> Program<'_, B> {
     ) -> Result<Memory<'a, B::Elem>, RunError> {
         let too_short = RunError::SlabLength { expected: self.slab_len(), found: slab.len() };
         at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
-        let mut rest = slab;
-        let mut take = |len: usize| {
-            let (space, after) = core::mem::take(&mut rest).split_at_mut_checked(len).ok_or(too_short)?;
-            rest = after;
-            Ok(space)
-        };
-        let params = take(self.sizes.params)?;
-        let state = take(self.sizes.state)?;
-        let grads = take(self.sizes.grads)?;
-        let moments = take(self.sizes.moments)?;
-        let work = take(self.sizes.work)?;
+        let sizes = &self.sizes;
+        let after_work = slab.len().checked_sub(sizes.grads + sizes.moments).ok_or(too_short)?;
+        let (front, back) = slab.split_at_mut_checked(after_work).ok_or(too_short)?;
+        let (params, front) = front.split_at_mut_checked(sizes.params).ok_or(too_short)?;
+        let (state, work) = front.split_at_mut_checked(sizes.state).ok_or(too_short)?;
+        let (grads, moments) = back.split_at_mut_checked(sizes.grads).ok_or(too_short)?;
+        at_least(Space::Work, sizes.work, work.len()).map_err(|_| too_short)?;
         Ok(Memory { params, frozen, state, grads, moments, work })
     }
 }

@@ -1,0 +1,131 @@
+//! The tables of a program, taken from the nodes and what the planner found out about them.
+
+use super::schedule::Info;
+use crate::backend::Backend;
+use crate::graph::{Kind, Node};
+use crate::ops::Args;
+use crate::program::{Input, Output, Tensor};
+
+/// What the entries of the tables are made from, by node; the same for a constant and for a graph on the heap.
+pub(super) struct Source<'a, 'n, B: Backend> {
+    pub(super) nodes: &'a [Node<'n, B>],
+    pub(super) info: &'a [Info],
+}
+
+impl<'n, B: Backend> Source<'_, 'n, B> {
+    /// The arguments of node `i`, where a step refers to them.
+    pub(super) const fn args(&self, i: usize) -> Option<Args> {
+        match self.nodes[i].op() {
+            Some(op) if self.info[i].needed && !op.view => Some(self.nodes[i].spec.args),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn tensor(&self, i: usize) -> Option<Tensor<'n>> {
+        let node = &self.nodes[i];
+        let (Kind::Parameter { init, .. } | Kind::State { init }) = node.kind else {
+            return None;
+        };
+        let place = self.info[i].leaf;
+        let (space, offset) = (place.space(), place.offset());
+        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init })
+    }
+
+    pub(super) const fn input(&self, i: usize) -> Option<Input<'n>> {
+        let node = &self.nodes[i];
+        match node.kind {
+            Kind::Input { classes } if self.info[i].needed => {
+                Some(Input { name: node.name.leaf, shape: node.spec.shape, classes: classes as usize })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) const fn output(&self, i: usize) -> Option<Output<'n>> {
+        let node = &self.nodes[i];
+        match node.output {
+            Some(name) if self.info[i].kept => Some(Output { name, shape: node.spec.shape, place: self.info[i].place }),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn args_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.args(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }
+
+    pub(super) const fn tensors_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.tensor(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }
+
+    pub(super) const fn inputs_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.input(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }
+
+    pub(super) const fn outputs_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.output(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }
+}
+
+#[cfg(any(feature = "alloc", test))]
+mod on_the_heap {
+    use alloc::vec::Vec;
+
+    use super::{Args, Backend, Input, Output, Source, Tensor};
+    use crate::program::{Program, Sizes, Step};
+
+    /// The tables of a program that was planned at run time.
+    pub struct Tables<'n, B: Backend> {
+        steps: Vec<Step<B>>,
+        args: Vec<Args>,
+        tensors: Vec<Tensor<'n>>,
+        inputs: Vec<Input<'n>>,
+        outputs: Vec<Output<'n>>,
+        sizes: Sizes,
+    }
+
+    impl<B: Backend> Tables<'_, B> {
+        /// The program over these tables.
+        #[must_use]
+        pub fn program(&self) -> Program<'_, B> {
+            let Self { steps, args, tensors, inputs, outputs, sizes } = self;
+            Program { steps, args, tensors, inputs, outputs, sizes: *sizes }
+        }
+    }
+
+    impl<'n, B: Backend> Source<'_, 'n, B> {
+        pub(in super::super) fn tables(&self, steps: &[Step<B>], sizes: Sizes) -> Tables<'n, B> {
+            let nodes = 0..self.nodes.len();
+            Tables {
+                steps: steps.to_vec(),
+                args: nodes.clone().filter_map(|i| self.args(i)).collect(),
+                tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
+                inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
+                outputs: nodes.filter_map(|i| self.output(i)).collect(),
+                sizes,
+            }
+        }
+    }
+}
+
+#[cfg(any(feature = "alloc", test))]
+pub use on_the_heap::Tables;

@@ -1,0 +1,498 @@
+//! Every case of every golden file, values and all gradients, in double and in single precision, through the static op
+//! tables and the optimizers. `--nocapture` prints what ran; `GOLDEN_DIR` names another folder; see
+//! `tests/golden/README.md`.
+
+#![cfg(feature = "alloc")]
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{
+    absolute_difference, elements, is_in_library, lengths, load, numbers, operations, relative_difference, shape,
+    worst_element,
+};
+use serde_json::Value;
+use slabgrad::backend::{Backend, Real, Strict};
+use slabgrad::error::ShapeError;
+use slabgrad::ops::cross_entropy::CrossEntropy;
+use slabgrad::ops::{Op, Reduction, Spec, Window2d};
+use slabgrad::optim::{Adam, Momentum, Optimizer, Sgd, clip_by_norm};
+use slabgrad::shape::Shape;
+use slabgrad::{ops, testing};
+
+/// In double precision |found - want| is at most this times max(1, |want|). The worst of the repository's cases is off by
+/// 2e-15, a few roundings of a sum of some fifty terms; this leaves room for cases fifty times as large, and is still a
+/// twentieth of what the two implementations behind the golden values differ by.
+const DOUBLE: f64 = 1e-13;
+
+/// In single precision |found - want| is at most `8 * max_abs + 1e-6`, where `max_abs` is what PyTorch's single precision
+/// itself loses.
+fn single_tolerance(max_abs: f64) -> f64 {
+    8.0 * max_abs + 1e-6
+}
+
+/// What is not there yet, as the golden files name it, with the name that it will have in slabgrad. Exactly these are
+/// missing for the repository's folder: what arrives in the library has to leave this list and be run.
+const NOT_YET: &[(&str, &str)] = &[
+    ("abs", "abs"),
+    ("clamp", "clamp"),
+    ("elu", "elu"),
+    ("erf", "erf"),
+    ("expm1", "expm1"),
+    ("gelu_erf", "gelu"),
+    ("gelu_tanh", "gelu"),
+    ("hardsigmoid", "hardsigmoid"),
+    ("hardswish", "hardswish"),
+    ("hardtanh", "hardtanh"),
+    ("leaky_relu", "leaky_relu"),
+    ("log", "log"),
+    ("log1p", "log1p"),
+    ("mish", "mish"),
+    ("neg", "neg"),
+    ("pow2.5", "pow"),
+    ("pow3", "pow"),
+    ("relu6", "relu6"),
+    ("rsqrt", "rsqrt"),
+    ("scale_shift", "scale_shift"),
+    ("silu", "silu"),
+    ("sin", "sin"),
+    ("softplus", "softplus"),
+    ("sqrt", "sqrt"),
+    ("div", "div"),
+    ("maximum", "maximum"),
+    ("minimum", "minimum"),
+    ("mul", "mul"),
+    ("pow", "pow"),
+    ("sub", "sub"),
+    ("where", "select"),
+    ("logsumexp", "logsumexp"),
+    ("amax", "amax"),
+    ("amin", "amin"),
+    ("l2norm", "l2_norm"),
+    ("mean", "mean"),
+    ("prod", "prod"),
+    ("sum", "sum"),
+    ("var", "var"),
+    ("broadcast_to", "broadcast_to"),
+    ("concat", "concat"),
+    ("embedding", "embedding"),
+    ("gather", "gather"),
+    ("pad", "pad"),
+    ("permute", "permute"),
+    ("slice", "slice"),
+    ("sdpa", "attention"),
+    ("conv1d", "conv1d"),
+    ("conv_transpose2d", "conv_transpose2d"),
+    ("avgpool2d", "avg_pool2d"),
+    ("groupnorm", "group_norm"),
+    ("layernorm", "layer_norm"),
+    ("rmsnorm", "rms_norm"),
+    ("bce_with_logits", "bce_with_logits"),
+    ("kl_div", "kl_div"),
+    ("l1", "l1"),
+    ("log_softmax+nll", "nll"),
+    ("smooth_l1", "smooth_l1"),
+    ("batchnorm2d", "batch_norm2d"),
+    ("SGD(weight_decay)", "weight_decay"),
+    ("SGD(nesterov)", "nesterov"),
+    ("SGD(dampening)", "dampening"),
+    ("Adam(weight_decay)", "weight_decay"),
+    ("AdamW", "weight_decay"),
+    ("RMSprop", "rmsprop"),
+    ("Adagrad", "adagrad"),
+    ("clip_grad_norm(norm_type)", "clip_by_max_norm"),
+    ("clip_grad_value", "clip_by_value"),
+    ("schedule constant", "schedule"),
+    ("schedule cosine", "schedule"),
+    ("schedule exponential", "schedule"),
+    ("schedule linear_warmup", "schedule"),
+    ("schedule multistep", "schedule"),
+    ("schedule step", "schedule"),
+];
+
+/// The files with one operation per case, and the others that this test reads.
+const OPERATION_FILES: [&str; 10] =
+    ["elementwise", "binary", "softmax", "reduce", "shape", "matmul", "conv", "pool", "norm", "loss"];
+const OTHER_FILES: [&str; 3] = ["batchnorm", "optim", "schedule"];
+/// Those that `tests/seed_vectors.rs` and `tests/training.rs` read.
+const ELSEWHERE: [&str; 3] = ["seed_vectors", "train", "train_lcg"];
+
+/// An operation as the golden files name it, the operands in slabgrad's order (those that a case lacks are optional), the
+/// attributes that `call` understands, and how to call it.
+struct Row<B: Backend> {
+    golden: &'static str,
+    module: &'static str,
+    operands: &'static [&'static str],
+    settings: &'static [&'static str],
+    call: fn(&Case<'_>) -> Result<Call<B>, NotYet>,
+}
+
+type Call<B> = (&'static Op<B>, Result<Spec, ShapeError>);
+
+fn table<B: Backend>() -> [Row<B>; 14] {
+    let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
+    [
+        row("relu", "relu", &["x"], &[], |c| Ok((ops::relu::op(), Ok(ops::relu::spec(c.shape("x")))))),
+        row("tanh", "tanh", &["x"], &[], |c| Ok((ops::tanh::op(), Ok(ops::tanh::spec(c.shape("x")))))),
+        row("sigmoid", "sigmoid", &["x"], &[], |c| Ok((ops::sigmoid::op(), Ok(ops::sigmoid::spec(c.shape("x")))))),
+        row("add", "add", &["a", "b"], &[], |c| {
+            let (a, b) = (c.shape("a"), c.shape("b"));
+            Ok((ops::add::op(a, b), ops::add::spec(a, b)))
+        }),
+        row("softmax", "softmax", &["x"], &["axis"], |c| {
+            Ok((ops::softmax::op(), ops::softmax::spec(c.shape("x"), c.axis("axis", "x")?)))
+        }),
+        row("log_softmax", "log_softmax", &["x"], &["axis"], |c| {
+            Ok((ops::log_softmax::op(), ops::log_softmax::spec(c.shape("x"), c.axis("axis", "x")?)))
+        }),
+        row("reshape", "reshape", &["x"], &["shape"], |c| {
+            Ok((ops::reshape::op(), ops::reshape::spec(c.shape("x"), shape(&c.json["output"]))))
+        }),
+        row("matmul", "matmul", &["a", "b"], &[], |c| {
+            Ok((ops::matmul::op(), ops::matmul::spec(c.shape("a"), c.shape("b"))))
+        }),
+        row("linear", "linear", &["x", "w", "b"], &["weight_layout"], |c| {
+            c.only("weight_layout", "out,in")?;
+            Ok((ops::linear::op(), ops::linear::spec(c.shape("x"), c.shape("w"), c.optional("b"))))
+        }),
+        row("conv2d", "conv2d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |c| {
+            c.only("layout", "NCHW/OIHW")?;
+            let groups = c.pair("groups", 1)?[0];
+            let window = c.window([1, 1])?;
+            Ok((ops::conv2d::op(), ops::conv2d::spec(c.shape("x"), c.shape("w"), c.optional("b"), window, groups)))
+        }),
+        row("maxpool2d", "max_pool2d", &["x"], &["kernel", "stride", "padding", "dilation"], |c| {
+            let window = c.window(c.pair("kernel", 1)?)?;
+            Ok((ops::max_pool2d::op(), ops::max_pool2d::spec(c.shape("x"), window)))
+        }),
+        row("global_avgpool2d", "global_avg_pool2d", &["x"], &[], |c| {
+            Ok((ops::global_avg_pool2d::op(), ops::global_avg_pool2d::spec(c.shape("x"))))
+        }),
+        row("cross_entropy", "cross_entropy", &["x", "target"], &["target", "reduction", "label_smoothing"], |c| {
+            let op = match c.attr("target").as_str() {
+                Some("index") => ops::cross_entropy::op_indices(),
+                Some("probabilities") => ops::cross_entropy::op_probabilities(),
+                _ => return c.not_yet("target"),
+            };
+            let smoothing = c.attr("label_smoothing").as_f64().unwrap_or(0.0);
+            let settings = CrossEntropy::new().reduction(c.reduction()?).label_smoothing(smoothing);
+            Ok((op, ops::cross_entropy::spec(c.shape("x"), c.shape("target"), settings)))
+        }),
+        row("mse", "mse", &["x", "target"], &["reduction"], |c| {
+            Ok((ops::mse::op(), ops::mse::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
+        }),
+    ]
+}
+
+/// What a case needs and slabgrad does not have: an operation, or `operation(setting)`.
+struct NotYet(String);
+
+struct Case<'f> {
+    json: &'f Value,
+}
+
+impl<'f> Case<'f> {
+    fn op(&self) -> &'f str {
+        self.attr("op").as_str().unwrap_or_else(|| panic!("{}: no attrs.op", self.json["name"]))
+    }
+
+    fn attr(&self, key: &str) -> &'f Value {
+        &self.json["attrs"][key]
+    }
+
+    fn optional(&self, input: &str) -> Option<Shape> {
+        self.json["inputs"].get(input).map(shape)
+    }
+
+    fn shape(&self, input: &str) -> Shape {
+        self.optional(input).unwrap_or_else(|| panic!("{}: no input `{input}`", self.json["name"]))
+    }
+
+    fn not_yet<T>(&self, setting: &str) -> Result<T, NotYet> {
+        Err(NotYet(format!("{}({setting})", self.op())))
+    }
+
+    /// Requires that an attribute, where there is one, has this value.
+    fn only(&self, key: &str, value: &str) -> Result<(), NotYet> {
+        match self.attr(key) {
+            Value::Null => Ok(()),
+            found if found == value => Ok(()),
+            _ => self.not_yet(key),
+        }
+    }
+
+    /// An attribute for both directions (height, width): two lengths, or one for both.
+    fn pair(&self, key: &str, default: usize) -> Result<[usize; 2], NotYet> {
+        match self.attr(key) {
+            Value::Null => Ok([default; 2]),
+            value @ (Value::Number(_) | Value::Array(_)) => match lengths(value)[..] {
+                [both] => Ok([both; 2]),
+                [height, width] => Ok([height, width]),
+                _ => self.not_yet(key),
+            },
+            _ => self.not_yet(key),
+        }
+    }
+
+    /// A window of this size with the stride, padding and dilation of the case.
+    fn window(&self, size: [usize; 2]) -> Result<Window2d, NotYet> {
+        let window = Window2d::rect(size).padding_hw(self.pair("padding", 0)?).dilation_hw(self.pair("dilation", 1)?);
+        Ok(if self.attr("stride").is_null() { window } else { window.stride_hw(self.pair("stride", 1)?) })
+    }
+
+    /// An axis of `input`; negative ones count from behind the last.
+    fn axis(&self, key: &str, input: &str) -> Result<usize, NotYet> {
+        match self.attr(key).as_i64() {
+            Some(axis) if axis < 0 => Ok(self.shape(input).rank() - axis.unsigned_abs() as usize),
+            Some(axis) => Ok(axis.unsigned_abs() as usize),
+            None => self.not_yet(key),
+        }
+    }
+
+    fn reduction(&self) -> Result<Reduction, NotYet> {
+        match self.attr("reduction").as_str() {
+            None | Some("mean") => Ok(Reduction::Mean),
+            Some("sum") => Ok(Reduction::Sum),
+            Some("none") => Ok(Reduction::None),
+            _ => self.not_yet("reduction"),
+        }
+    }
+}
+
+/// What the cases of a file came to.
+#[derive(Default)]
+struct Tally {
+    cases: usize,
+    run: usize,
+    /// The worst |found - want| / max(1, |want|) in double precision.
+    double: f64,
+    /// The worst |found - want| in single precision, as a part of the tolerance.
+    single: f64,
+    not_yet: BTreeMap<String, usize>,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    fn count(&mut self, result: Result<(), NotYet>) {
+        self.cases += 1;
+        match result {
+            Ok(()) => self.run += 1,
+            Err(NotYet(name)) => *self.not_yet.entry(name).or_default() += 1,
+        }
+    }
+
+    fn compare<E: Real + Into<f64>>(&mut self, what: &str, found: &[E], want: &[f64], max_abs: f64) {
+        let (error, limit, worst) = if E::PRECISION > 24 {
+            (relative_difference(found, want), DOUBLE, &mut self.double)
+        } else {
+            (absolute_difference(found, want) / single_tolerance(max_abs), 1.0, &mut self.single)
+        };
+        *worst = worst.max(error);
+        if error > limit {
+            let (element, bits) = (worst_element(found, want), 8 * size_of::<E>());
+            self.failures.push(format!("{what}, f{bits}: {element}; off by {error:.1e}, {limit:.0e} is allowed"));
+        }
+    }
+
+    /// Runs one operation, forward and backward, and compares the output and all gradients that the case has.
+    fn operation<B: Backend<Elem: Into<f64>>>(&mut self, json: &Value) -> Result<(), NotYet> {
+        let case = Case { json };
+        let Some(row) = table::<B>().into_iter().find(|row| row.golden == case.op()) else {
+            return Err(NotYet(case.op().to_string()));
+        };
+        let (attrs, inputs) = (json["attrs"].as_object(), json["inputs"].as_object());
+        let (attrs, inputs) = (attrs.expect("attrs is an object"), inputs.expect("inputs is an object"));
+        let mut settings = attrs.iter().filter(|(key, value)| *key != "op" && !value.is_null() && *value != false);
+        let unknown_setting = settings.find(|(key, _)| !row.settings.contains(&key.as_str())).map(|(key, _)| key);
+        let unknown_operand = inputs.keys().find(|key| !row.operands.contains(&key.as_str()));
+        if let Some(key) = unknown_setting.or(unknown_operand) {
+            return case.not_yet(key);
+        }
+
+        let name = format!("{} of {}", json["name"], row.golden);
+        let (op, spec) = (row.call)(&case)?;
+        let spec = spec.unwrap_or_else(|error| panic!("{name} is refused: {error}"));
+        assert_eq!(spec.shape, shape(&json["output"]), "{name}: the output's shape");
+        let operands: Vec<&str> = row.operands.iter().copied().filter(|&name| inputs.contains_key(name)).collect();
+        let data: Vec<Vec<B::Elem>> = operands.iter().map(|&name| elements(&numbers(&inputs[name]))).collect();
+        let data: Vec<&[B::Elem]> = data.iter().map(Vec::as_slice).collect();
+        let outcome = testing::run(op, spec, &data, &elements(&numbers(&json["grad_output"])));
+
+        let max_abs = |tensor: &str| json["f32_err"][tensor][0].as_f64().unwrap_or(0.0);
+        self.compare(&format!("{name}: output"), &outcome.y, &numbers(&json["output"]), max_abs("output"));
+        for (input, want) in json["grads"].as_object().expect("grads is an object") {
+            let i = operands.iter().position(|name| name == input).expect("a gradient is of an input");
+            self.compare(&format!("{name}: d{input}"), &outcome.gradients[i], &numbers(want), max_abs(input));
+        }
+        Ok(())
+    }
+
+    /// Runs an optimizer over the fixed gradients; parameters after every step and moments at the end are compared.
+    fn optimizer<B: Backend<Elem: Into<f64>>>(&mut self, file: &Value, case: &Value) -> Result<(), NotYet> {
+        let class = case["torch_class"].as_str().unwrap_or_default();
+        let hyper = case["hyper"].as_object().expect("hyper is an object");
+        let is_set = |value: &Value| value.as_f64().map_or(value != false && !value.is_null(), |x| x != 0.0);
+        let settings: &[&str] = match class {
+            "SGD" => &["lr", "momentum"],
+            "Adam" => &["lr", "betas", "eps"],
+            _ => return Err(NotYet(class.to_string())),
+        };
+        if let Some((key, _)) = hyper.iter().find(|(key, value)| is_set(value) && !settings.contains(&key.as_str())) {
+            return Err(NotYet(format!("{class}({key})")));
+        }
+        let number = |value: &Value| elements::<B::Elem>(&numbers(value));
+        let rate = number(&hyper["lr"])[0];
+        match class {
+            "SGD" if !is_set(&hyper["momentum"]) => self.steps::<B, _>(file, case, Sgd::new(rate), &[]),
+            "SGD" => {
+                let momentum = Momentum::new(rate, number(&hyper["momentum"])[0]);
+                self.steps::<B, _>(file, case, momentum, &["momentum_buffer"]);
+            }
+            _ => {
+                let (betas, epsilon) = (number(&hyper["betas"]), number(&hyper["eps"])[0]);
+                let adam = Adam::new(rate).betas(betas[0], betas[1]).epsilon(epsilon);
+                self.steps::<B, _>(file, case, adam, &["exp_avg", "exp_avg_sq"]);
+            }
+        }
+        Ok(())
+    }
+
+    fn steps<B, O>(&mut self, file: &Value, case: &Value, mut optimizer: O, moments: &[&str])
+    where
+        B: Backend<Elem: Into<f64>>,
+        O: Optimizer<B>,
+    {
+        let steps = lengths(&file["steps"])[0];
+        let rates: Vec<O::Rates> = (0..steps).map(|_| optimizer.begin()).collect();
+        for tensor in ["w", "b"] {
+            let name = format!("{} {tensor}", case["name"]);
+            let mut params: Vec<B::Elem> = elements(&numbers(&file["init"][tensor]));
+            let max_abs = case["f32_err_final"][tensor][0].as_f64().unwrap_or(0.0);
+            let mut slots: [Vec<B::Elem>; 3] = std::array::from_fn(|_| vec![B::Elem::ZERO; params.len()]);
+            for (step, rates) in rates.iter().enumerate() {
+                let grads: Vec<B::Elem> = elements(&row_of(&file["grads"][tensor], step));
+                O::update(rates, &mut params, &grads, slots.each_mut().map(|slot| &mut slot[..]));
+                let want = row_of(&case["params"][tensor], step);
+                self.compare(&format!("{name} after step {step}"), &params, &want, max_abs);
+            }
+            for (slot, &moment) in slots.iter().zip(moments) {
+                let want = numbers(&case["final_state"][tensor][moment]);
+                self.compare(&format!("{name} {moment}"), slot, &want, max_abs);
+            }
+        }
+    }
+
+    /// Clips by the L2 norm. PyTorch divides by the norm plus 1e-6, slabgrad by the norm, so the golden values are scaled.
+    fn clip_norm<B: Backend<Elem: Into<f64>>>(&mut self, file: &Value, case: &Value) -> Result<(), NotYet> {
+        if case["norm_type"].as_f64() != Some(2.0) {
+            return Err(NotYet("clip_grad_norm(norm_type)".to_string()));
+        }
+        let max = numbers(&case["max_norm"])[0];
+        for (step, want) in case["steps"].as_array().expect("steps is an array").iter().enumerate() {
+            let grads = ["w", "b"].map(|tensor| row_of(&file["grads"][tensor], step)).concat();
+            let mut grads: Vec<B::Elem> = elements(&grads);
+            let norm = clip_by_norm::<B>(&mut grads, elements(&[max])[0]);
+            let torch = numbers(&want["total_norm"])[0];
+            let scale = if torch > max { max / torch } else { 1.0 } / f64::min(1.0, max / (torch + 1e-6));
+            let clipped = ["w", "b"].map(|tensor| numbers(&want["clipped"][tensor])).concat();
+            let clipped: Vec<f64> = clipped.iter().map(|g| g * scale).collect();
+            self.compare(&format!("clip to {max}, step {step}: norm"), &[norm], &[torch], 0.0);
+            self.compare(&format!("clip to {max}, step {step}: gradients"), &grads, &clipped, 0.0);
+        }
+        Ok(())
+    }
+}
+
+/// What lies at index `i` of the first axis.
+fn row_of(tensor: &Value, i: usize) -> Vec<f64> {
+    let shape = shape(tensor);
+    let len = shape.product(1, shape.rank());
+    numbers(tensor)[i * len..(i + 1) * len].to_vec()
+}
+
+fn run_file(name: &str, file: &Value) -> Tally {
+    let mut tally = Tally::default();
+    let cases = |key: &str| file[key].as_array().unwrap_or_else(|| panic!("{name}.json has no array `{key}`"));
+    for case in cases("cases") {
+        let result = match name {
+            "optim" => {
+                let double = tally.optimizer::<Strict<f64>>(file, case);
+                double.and_then(|()| tally.optimizer::<Strict<f32>>(file, case))
+            }
+            "schedule" => Err(NotYet(format!("schedule {}", case["name"].as_str().unwrap_or_default()))),
+            _ => {
+                let double = tally.operation::<Strict<f64>>(case);
+                double.and_then(|()| tally.operation::<Strict<f32>>(case))
+            }
+        };
+        tally.count(result);
+    }
+    if name == "optim" {
+        for case in cases("clip_grad_norm") {
+            let double = tally.clip_norm::<Strict<f64>>(file, case);
+            let result = double.and_then(|()| tally.clip_norm::<Strict<f32>>(file, case));
+            tally.count(result);
+        }
+        let known = ["schema", "group", "torch", "init", "grads", "steps", "cases", "clip_grad_norm"];
+        for key in file.as_object().expect("optim.json is an object").keys() {
+            if !known.contains(&key.as_str()) {
+                tally.count(Err(NotYet(key.clone())));
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn every_golden_case_runs_or_is_listed() {
+    let is_own = common::other_folder().is_none();
+    let folder = common::other_folder().unwrap_or_else(common::own_folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let names: BTreeSet<String> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name().to_str()?.strip_suffix(".json")?.to_string()))
+        .filter(|name| !ELSEWHERE.contains(&name.as_str()))
+        .collect();
+    let expected: BTreeSet<String> = OPERATION_FILES.iter().chain(&OTHER_FILES).map(ToString::to_string).collect();
+    assert!(!is_own || names == expected, "files in {}: {names:?}, expected {expected:?}", folder.display());
+
+    println!("{:<12} {:>5} {:>5}  {:>10}  {:>15}", "file", "cases", "run", "f64 error", "f32 / tolerance");
+    let mut total = Tally::default();
+    for name in &names {
+        let file = load(name);
+        let tally = run_file(name, &file);
+        println!("{name:<12} {:>5} {:>5}  {:>10.1e}  {:>15.3}", tally.cases, tally.run, tally.double, tally.single);
+        total.cases += tally.cases;
+        total.run += tally.run;
+        total.failures.extend(tally.failures);
+        for (name, count) in tally.not_yet {
+            *total.not_yet.entry(name).or_default() += count;
+        }
+    }
+    let missing: usize = total.not_yet.values().sum();
+    let list: Vec<String> = total.not_yet.iter().map(|(name, count)| format!("{name} x {count}")).collect();
+    println!("{} cases, {} run. not there yet: {missing} cases: {}", total.cases, total.run, list.join(", "));
+
+    assert!(total.run > 0, "no case of {} was run", folder.display());
+    assert_eq!(total.run + missing, total.cases, "cases that were run and cases that are not there yet are all cases");
+    assert!(total.failures.is_empty(), "{} failures:\n{}", total.failures.len(), total.failures.join("\n"));
+    if is_own {
+        let found: BTreeSet<&str> = total.not_yet.keys().map(String::as_str).collect();
+        let expected: BTreeSet<&str> = NOT_YET.iter().map(|&(name, _)| name).collect();
+        assert_eq!(found, expected, "what is missing is what NOT_YET lists");
+    }
+}
+
+#[test]
+fn every_operation_of_the_library_is_in_the_table() {
+    let rows = table::<Strict<f64>>();
+    for operation in operations() {
+        assert!(rows.iter().any(|row| row.module == operation), "`{operation}` is in no row of table()");
+    }
+    for row in &rows {
+        assert!(operations().contains(&row.module), "table() names `{}`, which is no operation", row.module);
+    }
+    for (golden, name) in NOT_YET {
+        assert!(!is_in_library(name), "`{name}` is in the library now: run the golden cases of `{golden}`");
+    }
+}

@@ -1,0 +1,402 @@
+//! The gradients of every operation against central differences in double precision, over random shapes, with axes of one
+//! element among them; and the same gradients in a graph where the operation works in place, shares its operands with
+//! another one, or reads one operand twice. The random cases are the same in every run.
+
+#![cfg(feature = "alloc")]
+
+mod common;
+
+use common::{Lcg, operations, relative_difference};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use slabgrad::graph::{Id, Name};
+use slabgrad::ops::{self, ForwardCall, Gradient, Op, Spec};
+use slabgrad::prelude::*;
+use slabgrad::testing::{check_gradients, run, weighted_sum};
+
+type Double = Strict<f64>;
+
+/// How far a gradient may be from central differences, relative to the larger of it and 1. With a step of 1e-6 a loss of
+/// some tens leaves rounding of 1e-8 in the quotient; the worst of eight times as many cases was 4e-8.
+const TOLERANCE: f64 = 1e-7;
+
+/// The operations that the tests below check.
+const CHECKED: [&str; 14] = [
+    "add",
+    "conv2d",
+    "cross_entropy",
+    "global_avg_pool2d",
+    "linear",
+    "log_softmax",
+    "matmul",
+    "max_pool2d",
+    "mse",
+    "relu",
+    "reshape",
+    "sigmoid",
+    "softmax",
+    "tanh",
+];
+
+#[test]
+fn every_operation_is_checked() {
+    let mut found = operations();
+    found.sort_unstable();
+    assert_eq!(found, CHECKED, "the operations of the library, and those whose gradients are checked here");
+}
+
+/// Checks `cases` random values of a strategy, from a fixed seed.
+fn for_random<S: Strategy>(cases: u32, strategy: S, check: impl Fn(S::Value) -> Result<(), TestCaseError>) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
+    runner.run(&strategy, check).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Shapes of some axes with one to four elements.
+fn shapes(rank: impl Into<prop::collection::SizeRange>) -> impl Strategy<Value = Shape> {
+    prop::collection::vec(1..=4_usize, rank).prop_map(|axes| Shape::from_slice(&axes))
+}
+
+fn values(seed: u32, len: usize) -> Vec<f64> {
+    Lcg(seed).values(len, 2.0)
+}
+
+/// Checks the gradients of an operation: by central differences, and in other surroundings.
+fn check(op: &'static Op<Double>, spec: Spec, operands: &[Vec<f64>]) -> Result<(), TestCaseError> {
+    let operands: Vec<&[f64]> = operands.iter().map(Vec::as_slice).collect();
+    let dy = values(7, spec.shape.len());
+    check_gradients(op, spec, &operands, &dy, TOLERANCE).map_err(TestCaseError::fail)?;
+    let alone = run(op, spec, &operands, &dy);
+
+    let (y, gradients) = run_in_graph(op, spec, &operands, &dy, Reading::Alone);
+    prop_assert_eq!(&y, &alone.y, "{} in place, the output", op.name);
+    prop_assert_eq!(&gradients, &alone.gradients, "{} in place, the gradients", op.name);
+
+    let (_, gradients) = run_in_graph(op, spec, &operands, &dy, Reading::WithATwin);
+    for (found, dx) in gradients.iter().zip(&alone.gradients) {
+        let want: Vec<f64> = dx.iter().map(|dx| 2.0 * dx).collect();
+        let near = relative_difference(found, &want) < 1e-14;
+        prop_assert!(near, "{} by two nodes: {found:?}, expected twice {dx:?}", op.name);
+    }
+
+    if let [a, b] = operands[..]
+        && a.len() == b.len()
+        && alone.gradients.iter().all(|gradient| !gradient.is_empty())
+    {
+        let alone = run(op, spec, &[a, a], &dy);
+        let (y, gradients) = run_in_graph(op, spec, &[a, a], &dy, Reading::OneOperandTwice);
+        prop_assert_eq!(&y, &alone.y, "{} of a value with itself, the output", op.name);
+        let want: Vec<f64> = alone.gradients[0].iter().zip(&alone.gradients[1]).map(|(da, db)| da + db).collect();
+        let near = relative_difference(&gradients[0], &want) < 1e-14;
+        prop_assert!(near, "{} of a value with itself: {:?}, expected {want:?}", op.name, gradients[0]);
+    }
+    Ok(())
+}
+
+/// How an operation stands in a graph. Its operands are copies of parameters, so that they lie in the work space.
+#[derive(Clone, Copy, PartialEq)]
+enum Reading {
+    /// Nothing else reads the operands: it may work in place.
+    Alone,
+    /// A second node of the same operation reads them too, and both reach the loss.
+    WithATwin,
+    /// The first operand is the second one as well.
+    OneOperandTwice,
+}
+
+/// The output, and the gradients of each operand (empty where there is none), of the loss `Σ y dy`.
+fn run_in_graph(
+    op: &'static Op<Double>,
+    spec: Spec,
+    operands: &[&[f64]],
+    dy: &[f64],
+    reading: Reading,
+) -> (Vec<f64>, Vec<Vec<f64>>) {
+    const NAMES: [&str; 3] = ["x0", "x1", "x2"];
+    let differentiable = |i: usize| op.view || !matches!(op.backward[i], Gradient::None);
+    let mut g = Graph::<Double, 16>::new();
+    let (mut ids, mut inputs) = (Vec::<Id>::new(), Vec::new());
+    for (i, x) in operands.iter().enumerate() {
+        let shape = Shape::new([x.len()]);
+        ids.push(if i == 1 && reading == Reading::OneOperandTwice {
+            ids[0]
+        } else if differentiable(i) {
+            let parameter = g.parameter_dyn(Name::new("", NAMES[i]), shape, Init::Zeros);
+            g.apply_dyn(copy(), &[parameter], Spec::new(shape))
+        } else {
+            inputs.push(*x);
+            g.input_dyn(NAMES[i], shape)
+        });
+    }
+    let seed = g.input_dyn("dy", Shape::new([dy.len()]));
+    inputs.push(dy);
+    let y = g.apply_dyn(op, &ids, spec);
+    g.output_dyn("y", y);
+    let mut loss = g.apply_dyn(weighted_sum(), &[y, seed], Spec::new(Shape::SCALAR));
+    if reading == Reading::WithATwin {
+        let twin = g.apply_dyn(op, &ids, spec);
+        let other = g.apply_dyn(weighted_sum(), &[twin, seed], Spec::new(Shape::SCALAR));
+        let sum = ops::add::spec(Shape::SCALAR, Shape::SCALAR).unwrap();
+        loss = g.apply_dyn(ops::add::op_same(), &[loss, other], sum);
+    }
+    g.loss_dyn(loss);
+
+    let tables = g.train(Training::with_slots(0).keep_outputs()).tables();
+    let program = tables.program();
+    let mut slab = vec![f64::NAN; program.slab_len()];
+    let mut memory = program.memory(&mut slab).unwrap();
+    for (name, x) in NAMES.iter().zip(operands) {
+        if let Some(parameter) = program.tensor_mut(&mut memory, name) {
+            parameter.copy_from_slice(x);
+        }
+    }
+    program.gradients(&mut memory, &inputs).unwrap();
+    let gradient = |i: usize| program.gradient(&memory, NAMES[i]).unwrap_or_default().to_vec();
+    (program.output(&memory, "y").expect("it is kept").to_vec(), (0..operands.len()).map(gradient).collect())
+}
+
+fn copy() -> &'static Op<Double> {
+    fn forward(call: ForwardCall<'_, f64>) {
+        call.y.copy_from_slice(call.x[0]);
+    }
+    const { &Op::new("copy", forward, [Gradient::Pass, Gradient::None, Gradient::None]) }
+}
+
+#[test]
+fn relu_away_from_its_kink() {
+    for_random(96, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        let x = values(seed, shape.len()).into_iter().map(|x| x + f64::copysign(0.01, x)).collect();
+        check(ops::relu::op(), ops::relu::spec(shape), &[x])
+    });
+}
+
+#[test]
+fn tanh_and_sigmoid() {
+    for_random(96, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        check(ops::tanh::op(), ops::tanh::spec(shape), &[values(seed, shape.len())])?;
+        check(ops::sigmoid::op(), ops::sigmoid::spec(shape), &[values(seed, shape.len())])
+    });
+}
+
+#[test]
+fn reshape() {
+    for_random(96, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        let spec = ops::reshape::spec(shape, Shape::new([shape.len()])).unwrap();
+        check(ops::reshape::op(), spec, &[values(seed, shape.len())])
+    });
+}
+
+/// An operand that is stretched along the axes of `y` that have a bit in `stretched`, without its first axes of one element
+/// where `short`.
+fn stretched(y: &[usize], stretched: usize, short: bool) -> Shape {
+    let axes: Vec<usize> =
+        y.iter().enumerate().map(|(i, &axis)| if stretched >> i & 1 == 1 { 1 } else { axis }).collect();
+    let leading = if short { axes.iter().take_while(|&&axis| axis == 1).count() } else { 0 };
+    Shape::from_slice(&axes[leading..])
+}
+
+#[test]
+fn add_with_every_pattern_of_broadcasting() {
+    let lengths = [3, 2, 4];
+    for rank in 0..=lengths.len() {
+        let y = &lengths[..rank];
+        for pattern in 0..1_usize << (2 * rank + 2) {
+            let (a, b) = (pattern & ((1 << rank) - 1), pattern >> rank & ((1 << rank) - 1));
+            let (a, b) =
+                (stretched(y, a, pattern >> (2 * rank) & 1 == 1), stretched(y, b, pattern >> (2 * rank + 1) == 1));
+            let operands = [values(1, a.len()), values(2, b.len())];
+            let result = check(ops::add::op(a, b), ops::add::spec(a, b).unwrap(), &operands);
+            result.unwrap_or_else(|error| panic!("{a} + {b}: {error}"));
+        }
+    }
+}
+
+#[test]
+fn add_of_up_to_five_axes() {
+    let operands = (prop::collection::vec(1..=3_usize, 4..=5), 0..32_usize, 0..32_usize, any::<[bool; 2]>());
+    for_random(96, operands, |(y, a, b, [a_short, b_short])| {
+        let (a, b) = (stretched(&y, a, a_short), stretched(&y, b, b_short));
+        check(ops::add::op(a, b), ops::add::spec(a, b).unwrap(), &[values(1, a.len()), values(2, b.len())])
+    });
+}
+
+#[test]
+fn matmul_of_vectors_matrices_and_broadcast_batches() {
+    let sizes = (1..=5_usize, 1..=5_usize, 1..=5_usize);
+    let leading = (prop::collection::vec(1..=3_usize, 0..=3), 0..8_usize, 0..8_usize, any::<[bool; 2]>());
+    for_random(256, (sizes, leading, 0..6_u8), |((m, k, n), (y, a, b, [a_short, b_short]), vectors)| {
+        // One in six each: a vector on the left, on the right, or both.
+        let (a_leading, b_leading) = (stretched(&y, a, a_short), stretched(&y, b, b_short));
+        let a = if vectors == 0 || vectors == 2 { Shape::new([k]) } else { a_leading.push(m).push(k) };
+        let b = if vectors == 1 || vectors == 2 { Shape::new([k]) } else { b_leading.push(k).push(n) };
+        check(ops::matmul::op(), ops::matmul::spec(a, b).unwrap(), &[values(1, a.len()), values(2, b.len())])
+    });
+}
+
+#[test]
+fn linear_with_and_without_a_bias() {
+    for_random(128, (shapes(1..=5), 1..=5_usize, any::<bool>()), |(x, outputs, with_bias)| {
+        let (weight, bias) = (Shape::new([outputs, x.axis_from_end(0)]), Shape::new([outputs]));
+        let spec = ops::linear::spec(x, weight, with_bias.then_some(bias)).unwrap();
+        let mut operands = vec![values(1, x.len()), values(2, weight.len())];
+        if with_bias {
+            operands.push(values(3, outputs));
+        }
+        check(ops::linear::op(), spec, &operands)
+    });
+}
+
+#[test]
+fn softmax_and_its_logarithm_along_every_axis() {
+    for_random(64, (shapes(1..=4), any::<u32>()), |(shape, seed)| {
+        for axis in 0..shape.rank() {
+            let x = [values(seed, shape.len())];
+            check(ops::softmax::op(), ops::softmax::spec(shape, axis).unwrap(), &x)?;
+            check(ops::log_softmax::op(), ops::log_softmax::spec(shape, axis).unwrap(), &x)?;
+        }
+        Ok(())
+    });
+}
+
+fn reductions() -> impl Strategy<Value = ops::Reduction> {
+    prop::sample::select(vec![ops::Reduction::Mean, ops::Reduction::Sum, ops::Reduction::None])
+}
+
+#[test]
+fn cross_entropy_of_indices_and_of_probabilities() {
+    let smoothing = prop_oneof![Just(0.0), Just(1.0), 0.0..1.0];
+    for_random(192, (shapes(1..=4), reductions(), smoothing, any::<u32>()), |(shape, reduction, smoothing, seed)| {
+        let settings = CrossEntropy::new().reduction(reduction).label_smoothing(smoothing);
+        let (x, classes) = (values(seed, shape.len()), shape.axis_from_end(0));
+        let rows = shape.prefix(shape.rank() - 1);
+        let mut random = Lcg(seed);
+        let indices = (0..rows.len()).map(|_| f64::from(random.below(classes) as u32)).collect();
+        let spec = ops::cross_entropy::spec(shape, rows, settings).unwrap();
+        check(ops::cross_entropy::op_indices(), spec, &[x.clone(), indices])?;
+        // Weights that need not add up to 1.
+        let weights = random.values(shape.len(), 0.5).into_iter().map(|q| q + 0.5).collect();
+        let spec = ops::cross_entropy::spec(shape, shape, settings).unwrap();
+        check(ops::cross_entropy::op_probabilities(), spec, &[x, weights])
+    });
+}
+
+#[test]
+fn mse_with_every_reduction() {
+    for_random(96, (shapes(0..=5), reductions(), any::<u32>()), |(shape, reduction, seed)| {
+        let operands = [values(seed, shape.len()), values(seed ^ 1, shape.len())];
+        check(ops::mse::op(), ops::mse::spec(shape, shape, reduction).unwrap(), &operands)
+    });
+}
+
+/// A window over images, by direction (height, width).
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    size: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+}
+
+impl Window {
+    /// Windows whose padding is at most half their size.
+    fn strategy() -> impl Strategy<Value = Self> {
+        let size = || [1..=3_usize, 1..=3];
+        (size(), size(), [0..=1_usize, 0..=1], [1..=2_usize, 1..=2]).prop_map(|(size, stride, padding, dilation)| {
+            let padding = [padding[0].min(size[0] / 2), padding[1].min(size[1] / 2)];
+            Self { size, stride, padding, dilation }
+        })
+    }
+
+    fn settings(&self) -> Window2d {
+        Window2d::rect(self.size).stride_hw(self.stride).padding_hw(self.padding).dilation_hw(self.dilation)
+    }
+
+    /// By the definition: what the window at `(i, j)` sees of channel `channel`, in row-major order; `None` in the padding.
+    fn view(&self, shape: Shape, x: &[f64], channel: usize, [i, j]: [usize; 2]) -> Vec<Option<f64>> {
+        let (height, width) = (shape.axis(2), shape.axis(3));
+        let place = |axis: usize, at: usize, tap: usize| {
+            (at * self.stride[axis] + tap * self.dilation[axis]).checked_sub(self.padding[axis])
+        };
+        let taps = (0..self.size[0]).flat_map(|p| (0..self.size[1]).map(move |q| (p, q)));
+        taps.map(|(p, q)| match (place(0, i, p), place(1, j, q)) {
+            (Some(row), Some(column)) if row < height && column < width => {
+                Some(x[(channel * height + row) * width + column])
+            }
+            _ => None,
+        })
+        .collect()
+    }
+}
+
+/// The indices of an output `[n, c, h, w]`.
+fn positions(y: Shape) -> impl Iterator<Item = (usize, usize, [usize; 2])> {
+    let [channels, height, width] = [1, 2, 3].map(|i| y.axis(i));
+    (0..y.len()).map(move |i| {
+        let plane = i / (height * width);
+        (plane / channels, plane % channels, [i / width % height, i % width])
+    })
+}
+
+#[test]
+fn conv2d_with_stride_padding_dilation_and_groups() {
+    let channels = (1..=2_usize, 1..=3_usize, 1..=2_usize, 1..=2_usize);
+    let shapes = (channels, [1..=6_usize, 1..=6], Window::strategy(), any::<bool>());
+    for_random(192, shapes, |((batch, groups, inputs, outputs), [height, width], window, with_bias)| {
+        let x = Shape::new([batch, groups * inputs, height, width]);
+        let weight = Shape::new([groups * outputs, inputs, window.size[0], window.size[1]]);
+        let bias = with_bias.then_some(Shape::new([groups * outputs]));
+        let spec = ops::conv2d::spec(x, weight, bias, window.settings(), groups);
+        prop_assume!(spec.is_ok());
+        let (spec, op) = (spec.unwrap(), ops::conv2d::op());
+        let mut operands = vec![values(1, x.len()), values(2, weight.len())];
+        operands.extend(bias.map(|bias| values(3, bias.len())));
+
+        let definition = |(n, o, at): (usize, usize, [usize; 2])| {
+            let first = n * groups * inputs + o / outputs * inputs;
+            let seen = (first..first + inputs).flat_map(|channel| window.view(x, &operands[0], channel, at));
+            let taps = weight.product(1, 4);
+            let products = seen.zip(&operands[1][o * taps..]).map(|(x, w)| x.unwrap_or(0.0) * w);
+            operands.get(2).map_or(0.0, |bias| bias[o]) + products.sum::<f64>()
+        };
+        let want: Vec<f64> = positions(spec.shape).map(definition).collect();
+        let slices: Vec<&[f64]> = operands.iter().map(Vec::as_slice).collect();
+        let found = run(op, spec, &slices, &want).y;
+        prop_assert!(relative_difference(&found, &want) < 1e-14, "conv2d: {found:?}, by the definition {want:?}");
+        check(op, spec, &operands)
+    });
+}
+
+#[test]
+fn max_pool2d_away_from_ties() {
+    let shapes = (1..=2_usize, 1..=2_usize, [1..=6_usize, 1..=6], Window::strategy(), any::<u32>());
+    for_random(192, shapes, |(batch, channels, [height, width], window, seed)| {
+        let x = Shape::new([batch, channels, height, width]);
+        let spec = ops::max_pool2d::spec(x, window.settings());
+        prop_assume!(spec.is_ok());
+        let (spec, op) = (spec.unwrap(), ops::max_pool2d::op());
+        // All different, and far apart against the step of the differences.
+        let mut data: Vec<f64> = (0..x.len()).map(|i| f64::from(i as u32) * 0.05 - 1.0).collect();
+        let mut random = Lcg(seed);
+        for i in (1..data.len()).rev() {
+            data.swap(i, random.below(i + 1));
+        }
+
+        let definition = |(n, c, at): (usize, usize, [usize; 2])| {
+            let seen = window.view(x, &data, n * channels + c, at);
+            seen.into_iter().flatten().fold(f64::NEG_INFINITY, f64::max)
+        };
+        let want: Vec<f64> = positions(spec.shape).map(definition).collect();
+        prop_assert!(want.iter().all(|y| y.is_finite()), "max_pool2d accepts a window that sees nothing: {window:?}");
+        let found = run(op, spec, &[&data], &want).y;
+        prop_assert_eq!(found, want, "max_pool2d, and its definition");
+        check(op, spec, &[data])
+    });
+}
+
+#[test]
+fn global_avg_pool2d() {
+    for_random(64, (shapes(4), any::<u32>()), |(shape, seed)| {
+        let spec = ops::global_avg_pool2d::spec(shape).unwrap();
+        check(ops::global_avg_pool2d::op(), spec, &[values(seed, shape.len())])
+    });
+}

@@ -1,0 +1,173 @@
+//! A counting allocator: whatever a program does, it allocates nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use slabgrad::optim::Optimizer;
+use slabgrad::prelude::*;
+
+struct Counting;
+
+thread_local! {
+    /// Calls by this thread, so that the other tests and the harness do not disturb the count. Constant, and without a
+    /// destructor: it needs no allocation of its own.
+    static CALLS: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count() {
+    CALLS.set(CALLS.get() + 1);
+}
+
+// SAFETY: every call goes on to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count();
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, len: usize) -> *mut u8 {
+        count();
+        unsafe { System.realloc(pointer, layout, len) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count();
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often `run` allocates or frees, and what it returns.
+fn allocations<T>(run: impl FnOnce() -> T) -> (usize, T) {
+    let before = CALLS.get();
+    let result = run();
+    (CALLS.get() - before, result)
+}
+
+/// One of everything that the static engine has so far.
+const fn net<const B: usize>() -> Graph {
+    let mut g = Graph::new();
+    let image = g.input::<R4<B, 1, 8, 8>>("image");
+    let label = g.class_indices::<B>("label");
+    let target = g.input::<R2<B, 10>>("target");
+    let h: Var<R4<B, 4, 8, 8>> = g.conv2d("conv1", image, Conv2d::kernel(3).padding(1));
+    let h = g.relu(h);
+    let h: Var<R4<B, 4, 4, 4>> = g.max_pool2d(h, Window2d::size(2));
+    let h: Var<R4<B, 16, 2, 2>> = g.conv2d("conv2", h, Conv2d::kernel(3).stride(2).padding(1).init(Init::HeNormal));
+    let h = g.tanh(h);
+    let mean = g.global_avg_pool2d(h);
+    let mean: Var<R2<B, 16>> = g.flatten(mean);
+    let h: Var<R2<B, 64>> = g.flatten(h);
+    let h: Var<R2<B, 16>> = g.linear("fc1", h);
+    let h = g.sigmoid(h);
+    let h = g.add(h, mean);
+    let weight = g.parameter::<R2<16, 10>>("fc2", "weight", Init::XavierUniform);
+    let logits = g.matmul(h, weight);
+    let p = g.softmax(logits, 1);
+    g.output("p", p);
+    g.output("logits", logits);
+    let log_p = g.log_softmax(logits, 1);
+    let regression = g.mse(log_p, target);
+    let classification = g.cross_entropy(logits, label);
+    let loss = g.add(classification, regression);
+    g.loss(loss);
+    g
+}
+
+const BATCH: usize = 4;
+program!(static ADAM = net::<BATCH>().train(Training::with::<Adam>().keep_outputs().clip_norm(1.0)));
+program!(static FUSED = net::<BATCH>().train(Training::with::<Adam>().keep_outputs().fused()));
+program!(static MOMENTUM = net::<BATCH>().train(Training::with::<Momentum>()));
+program!(static SGD = net::<BATCH>().train(Training::with::<Sgd>().fused()));
+program!(static INFER = net::<1>().infer());
+
+const IMAGES: [f32; BATCH * 64] = [0.5; BATCH * 64];
+const LABELS: [f32; BATCH] = [0.0, 3.0, 9.0, 1.0];
+const TARGETS: [f32; BATCH * 10] = [-2.0; BATCH * 10];
+const INPUTS: [&[f32]; 3] = [&IMAGES, &LABELS, &TARGETS];
+
+/// Initialises and trains; the last loss has to be below the first, so that the steps are real ones.
+fn train<O: Optimizer<Strict<f32>>>(program: &Program, slab: &mut [f32], mut optimizer: O) -> Result<(), RunError> {
+    let mut memory = program.memory(slab)?;
+    program.init(&mut memory, 7)?;
+    let first = program.step(&mut memory, &INPUTS, &mut optimizer)?;
+    for _ in 0..20 {
+        program.step(&mut memory, &INPUTS, &mut optimizer)?;
+    }
+    assert!(program.loss(&mut memory, &INPUTS)? < first, "the loss does not go down");
+    Ok(())
+}
+
+#[test]
+fn the_allocator_counts() {
+    let (calls, ()) = allocations(|| drop(std::hint::black_box(vec![0_u8; 10])));
+    assert_eq!(calls, 2, "one allocation and one release");
+}
+
+#[test]
+fn training_allocates_nothing() {
+    fn check<O: Optimizer<Strict<f32>>>(name: &str, program: &Program, optimizer: O) {
+        let mut slab = vec![0.0; program.slab_len()];
+        let (calls, outcome) = allocations(|| train(program, &mut slab, optimizer));
+        assert_eq!((calls, outcome), (0, Ok(())), "{name}: calls of the allocator, and the outcome");
+    }
+    check("Adam, gradients kept and clipped", &ADAM, Adam::new(0.01));
+    check("Adam, fused", &FUSED, Adam::new(0.01));
+    check("momentum, gradients kept", &MOMENTUM, Momentum::new(0.01, 0.9));
+    check("gradient descent, fused", &SGD, Sgd::new(0.01));
+}
+
+#[test]
+fn runs_gradients_and_outputs_allocate_nothing() {
+    let mut slab = vec![0.0; ADAM.slab_len()];
+    let (calls, result) = allocations(|| {
+        let mut memory = ADAM.memory(&mut slab)?;
+        ADAM.init(&mut memory, 7)?;
+        ADAM.gradients(&mut memory, &INPUTS)?;
+        let norm = slabgrad::optim::norm::<Strict<f32>>(memory.grads);
+        ADAM.run(&mut memory, &INPUTS)?;
+        INFER.run(&mut memory, &[&IMAGES[..64]])?;
+        let sum: f32 = INFER.output(&memory, "p").unwrap_or_default().iter().sum();
+        Ok((norm, sum))
+    });
+    let (norm, sum) = result.unwrap_or_else(|error: RunError| panic!("{error}"));
+    assert_eq!(calls, 0);
+    assert!(norm > 0.0 && (sum - 1.0).abs() < 1e-5, "gradient norm {norm}, sum of probabilities {sum}");
+}
+
+#[test]
+fn a_refused_run_allocates_nothing() {
+    let mut slab = vec![0.0; FUSED.slab_len()];
+    let (calls, ()) = allocations(|| {
+        assert!(FUSED.memory(&mut slab[1..]).is_err(), "a slab that is too short");
+        let mut memory = FUSED.memory(&mut slab).expect("the slab is long enough");
+        let mut adam = Adam::new(0.01);
+        let mut refused = |inputs: &[&[f32]]| FUSED.step(&mut memory, inputs, &mut adam).is_err();
+        assert!(refused(&INPUTS[..2]), "an input is missing");
+        assert!(refused(&[&IMAGES[64..], &LABELS, &TARGETS]), "a smaller batch");
+        assert!(refused(&[&IMAGES, &[0.0, 3.0, 10.0, 1.0], &TARGETS]), "a label that is out of range");
+        assert!(refused(&[&[f32::NAN; BATCH * 64], &LABELS, &TARGETS]), "an image of NaNs");
+    });
+    assert_eq!(calls, 0);
+}
+
+/// What a program says of its memory is what it takes, and what it asks for.
+#[test]
+fn sizes_add_up() {
+    for program in [&ADAM, &FUSED, &MOMENTUM, &SGD, &INFER] {
+        let mut slab = vec![0.0; program.slab_len()];
+        let memory = program.memory(&mut slab).unwrap();
+        let spaces = [&*memory.params, memory.state, memory.grads, memory.moments, memory.work];
+        assert_eq!(spaces.map(size_of_val).iter().sum::<usize>(), program.ram_bytes());
+        let lens =
+            [program.params_len(), program.state_len(), program.grads_len(), program.moments_len(), program.work_len()];
+        assert_eq!(spaces.map(<[f32]>::len), lens);
+    }
+}
