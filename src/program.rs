@@ -270,6 +270,7 @@ impl<'t, B: Backend> Program<'t, B> {
     /// When `N` is less than [`Program::slab_len`]. In a constant or the value of a static, where this belongs, that is a
     /// compile error.
     #[must_use]
+    #[track_caller]
     pub const fn slab<const N: usize>(&self) -> [B::Elem; N] {
         if N < self.slab_len() {
             let text = crate::error::Message::new().text("the slab is too short: it has ").number(N);

@@ -61,22 +61,26 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// An input: a tensor that is handed over with every run. Its elements must be finite.
+    #[track_caller]
     pub const fn input<S: Dims>(&mut self, name: &'static str) -> Var<S> {
         Var::new(self.input_dyn(name, S::SHAPE))
     }
 
     /// An input of class indices, one for each of `A` samples: whole numbers from 0, stored as elements. What reads them
     /// sets the number of classes, and a run checks it.
+    #[track_caller]
     pub const fn class_indices<const A: usize>(&mut self, name: &'static str) -> Var<Indices<A>> {
         Var::new(self.input_dyn(name, Shape::new([A])))
     }
 
     /// A parameter named `scope.leaf` (or `leaf` alone where `scope` is empty), as PyTorch names them.
+    #[track_caller]
     pub const fn parameter<S: Dims>(&mut self, scope: &'static str, leaf: &'static str, init: Init) -> Var<S> {
         Var::new(self.parameter_dyn(Name::new(scope, leaf), S::SHAPE, init))
     }
 
     /// State named `scope.leaf`: kept from run to run, changed by an operation's forward kernel, not trained.
+    #[track_caller]
     pub const fn state(&mut self, scope: &'static str, leaf: &'static str, shape: Shape, init: Init) -> Id {
         self.push_leaf(Node { kind: Kind::State { init }, name: Name::new(scope, leaf), ..Node::of(shape) })
     }
@@ -86,6 +90,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When there are fewer.
+    #[track_caller]
     pub const fn with_state(&mut self, first: Id) {
         let (mut found, mut i) = (0, first.index());
         while i < self.len && matches!(self.nodes[i].kind, Kind::State { .. }) {
@@ -139,11 +144,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the shape in `spec` is not `S`, an operand is of another graph, or the graph is full.
+    #[track_caller]
     pub const fn apply<S: Dims>(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Var<S> {
         self.record("", op, inputs, Ok(spec))
     }
 
     /// As [`Graph::apply`], for an operation or a layer `name` whose shapes may be wrong.
+    #[track_caller]
     pub(crate) const fn record<S: Dims>(
         &mut self,
         name: &str,
@@ -163,11 +170,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// Names a value that a run leaves to be read.
+    #[track_caller]
     pub const fn output<S: Dims>(&mut self, name: &'static str, x: Var<S>) {
         self.output_dyn(name, x.id());
     }
 
     /// Sets what training makes smaller.
+    #[track_caller]
     pub const fn loss(&mut self, loss: Var<R0>) {
         self.loss_dyn(loss.id());
     }
@@ -177,6 +186,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When no parameter has such a name.
+    #[track_caller]
     pub const fn freeze(&mut self, prefix: &str) {
         let mut found = false;
         let mut i = 0;
@@ -200,6 +210,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// Without a loss, when the loss depends on no trained parameter or a trained parameter does not reach it, or when
     /// `training` asks for what cannot be done together.
     #[must_use]
+    #[track_caller]
     pub const fn train(&self, training: Training) -> Plan<B, N> {
         match Plan::new(self, Some(training)) {
             Ok(plan) => plan,
@@ -212,6 +223,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When the graph names no output.
     #[must_use]
+    #[track_caller]
     pub const fn infer(&self) -> Plan<B, N> {
         match Plan::new(self, None) {
             Ok(plan) => plan,
@@ -242,6 +254,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When an axis is empty or the graph is full.
+    #[track_caller]
     pub const fn input_dyn(&mut self, name: &'static str, shape: Shape) -> Id {
         if shape.is_empty() {
             let text = Message::new().text("input `").text(name).text("`: shape ").shape(shape);
@@ -254,6 +267,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When another input, parameter or state has the name, or the graph is full.
+    #[track_caller]
     pub const fn parameter_dyn(&mut self, name: Name<'static>, shape: Shape, init: Init) -> Id {
         self.push_leaf(Node { kind: Kind::Parameter { init, frozen: false }, name, ..Node::of(shape) })
     }
@@ -262,6 +276,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::apply`].
+    #[track_caller]
     pub const fn apply_dyn(&mut self, op: &'static Op<B>, inputs: &[Id], spec: Spec) -> Id {
         assert!(inputs.len() <= MAX_INPUTS, "an operation reads at most three tensors");
         let mut node = Node { kind: Kind::Op(op), spec, input_count: inputs.len() as u8, ..Node::EMPTY };
@@ -282,6 +297,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the value has a name as an output already, another output has this name, or it is state.
+    #[track_caller]
     pub const fn output_dyn(&mut self, name: &'static str, x: Id) {
         let mut i = 0;
         while i < self.len {
@@ -301,6 +317,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the value has more than one element.
+    #[track_caller]
     pub const fn loss_dyn(&mut self, loss: Id) {
         let shape = self.shape(loss);
         if shape.len() != 1 {
@@ -311,11 +328,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
     /// The shape of a value.
     #[must_use]
+    #[track_caller]
     pub const fn shape(&self, id: Id) -> Shape {
         self.nodes[id.index()].spec.shape
     }
 
     /// Says that the elements of input `id` index `classes` things. Values that are computed are not checked.
+    #[track_caller]
     pub const fn index_below(&mut self, id: Id, classes: usize) {
         if let Kind::Input { classes: before } = &mut self.nodes[id.index()].kind
             && (*before == 0 || classes < *before as usize)
@@ -325,6 +344,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// Records an input, a parameter or a state, under a name of its own.
+    #[track_caller]
     const fn push_leaf(&mut self, node: Node<'static, B>) -> Id {
         let mut i = 0;
         while i < self.len {
@@ -337,10 +357,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         self.push(node)
     }
 
+    #[track_caller]
     const fn push(&mut self, node: Node<'static, B>) -> Id {
         if self.len == N {
             let text = Message::new().text("the graph is full: it has room for ").number(N);
-            panic!("{}", text.text(" nodes; write Graph<B, N> with a larger N").as_str());
+            panic!("{}", text.text(" nodes; write Graph<B, N> with a larger N, and `nodes = N` in program!").as_str());
         }
         self.nodes[self.len] = node;
         self.len += 1;

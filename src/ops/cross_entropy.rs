@@ -88,6 +88,11 @@ pub const fn spec(x: Shape, target: Shape, settings: CrossEntropy) -> Result<Spe
 }
 
 /// What a cross-entropy of `A` rows of `C` classes takes as its target: [`Indices`] or probabilities.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no target for logits of shape [{A}, {C}]",
+    label = "expected class indices for {A} samples, or probabilities `R2<{A}, {C}>`",
+    note = "class indices are an input of their own kind: `g.class_indices::<{A}>(\"label\")`"
+)]
 pub trait ClassTarget<const A: usize, const C: usize> {
     /// The shape as a value.
     const SHAPE: Shape;
@@ -107,6 +112,7 @@ impl<const A: usize, const C: usize> ClassTarget<A, C> for R2<A, C> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean cross-entropy of logits against class indices or probabilities.
+    #[track_caller]
     pub const fn cross_entropy<const A: usize, const C: usize, T: ClassTarget<A, C>>(
         &mut self,
         logits: Var<R2<A, C>>,
@@ -119,6 +125,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another, or the smoothing is not from 0 to 1.
+    #[track_caller]
     pub const fn cross_entropy_with<const A: usize, const C: usize, T: ClassTarget<A, C>, Y: Dims>(
         &mut self,
         logits: Var<R2<A, C>>,

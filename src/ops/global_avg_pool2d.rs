@@ -32,6 +32,7 @@ pub const fn spec(x: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean of each plane.
+    #[track_caller]
     pub const fn global_avg_pool2d<const A: usize, const C: usize, const H: usize, const W: usize>(
         &mut self,
         x: Var<R4<A, C, H, W>>,

@@ -85,6 +85,7 @@ impl Default for Linear {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// A linear layer with parameters `name.weight` `[O, I]` and `name.bias` `[O]`.
+    #[track_caller]
     pub const fn linear<const A: usize, const I: usize, const O: usize>(
         &mut self,
         name: &'static str,
@@ -94,6 +95,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// A linear layer with these settings.
+    #[track_caller]
     pub const fn linear_with<const A: usize, const I: usize, const O: usize>(
         &mut self,
         name: &'static str,
@@ -106,6 +108,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// `x Wᵀ + b` with parameters or values that are there already.
+    #[track_caller]
     pub const fn linear_from<const A: usize, const I: usize, const O: usize>(
         &mut self,
         x: Var<R2<A, I>>,

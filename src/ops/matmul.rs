@@ -66,6 +66,7 @@ pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `a b` of two matrices.
+    #[track_caller]
     pub const fn matmul<const M: usize, const K: usize, const O: usize>(
         &mut self,
         a: Var<R2<M, K>>,
@@ -75,6 +76,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// `a b` of each of `A` pairs of matrices.
+    #[track_caller]
     pub const fn bmm<const A: usize, const M: usize, const K: usize, const O: usize>(
         &mut self,
         a: Var<R3<A, M, K>>,

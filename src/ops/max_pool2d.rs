@@ -78,6 +78,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When height and width are not what the window gives, or the window does not fit.
+    #[track_caller]
     pub const fn max_pool2d<
         const A: usize,
         const C: usize,

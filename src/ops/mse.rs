@@ -41,6 +41,7 @@ pub const fn spec(prediction: Shape, target: Shape, reduction: Reduction) -> Res
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean of the squared differences.
+    #[track_caller]
     pub const fn mse<S: Dims>(&mut self, prediction: Var<S>, target: Var<S>) -> Var<R0> {
         self.mse_with(prediction, target, Reduction::Mean)
     }
@@ -49,6 +50,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn mse_with<S: Dims, Y: Dims>(
         &mut self,
         prediction: Var<S>,

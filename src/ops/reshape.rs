@@ -7,10 +7,20 @@ use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-/// The table.
+/// The table of reshape.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    const { &Op { view: true, ..Op::new("reshape", nothing::<B>, [Gradient::Pass, Gradient::None, Gradient::None]) } }
+    const { &view("reshape") }
+}
+
+/// The table of flatten: reshape under its own name, for errors.
+#[must_use]
+pub const fn op_flatten<B: Backend>() -> &'static Op<B> {
+    const { &view("flatten") }
+}
+
+const fn view<B: Backend>(name: &'static str) -> Op<B> {
+    Op { view: true, ..Op::new(name, nothing::<B>, [Gradient::Pass, Gradient::None, Gradient::None]) }
 }
 
 fn nothing<B: Backend>(_: ForwardCall<'_, B::Elem>) {}
@@ -38,6 +48,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `Y` has another number of elements.
+    #[track_caller]
     pub const fn reshape<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, Y::SHAPE))
     }
@@ -46,10 +57,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is not the one that this gives.
+    #[track_caller]
     pub const fn flatten<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
         let batch = S::SHAPE.axis(0);
         let flat = Shape::new([batch, S::SHAPE.product(1, S::SHAPE.rank())]);
-        self.record("", op(), &[x.id()], spec(S::SHAPE, flat))
+        self.record("", op_flatten(), &[x.id()], spec(S::SHAPE, flat))
     }
 }
 

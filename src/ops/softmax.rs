@@ -32,6 +32,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis.
+    #[track_caller]
     pub const fn softmax<S: Dims>(&mut self, x: Var<S>, axis: usize) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, axis))
     }
