@@ -7,8 +7,10 @@
 //! Time runs in ticks: one for each node forward, then several for each node backward, in reverse. A buffer lives from the
 //! tick that first writes it to the one that last reads it; two buffers share memory when no tick needs both.
 
+mod analysis;
 mod error;
 mod offsets;
+mod planner;
 mod schedule;
 mod tables;
 
@@ -22,7 +24,7 @@ use crate::graph::Graph;
 use crate::ops::{Args, MAX_INPUTS};
 use crate::optim::Optimizer;
 use crate::program::{Input, Output, Program, Sizes, Step, Tensor};
-use schedule::{Info, Planner};
+use planner::{Info, Planner};
 use tables::Source;
 
 /// Room for steps, by node: forward and the new state; each input's gradient, its sum and its update.

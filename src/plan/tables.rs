@@ -1,6 +1,6 @@
 //! The tables of a program, taken from the nodes and what the planner found out about them.
 
-use super::schedule::Info;
+use super::planner::Info;
 use crate::backend::Backend;
 use crate::graph::{Kind, Node};
 use crate::ops::Args;

@@ -2,7 +2,8 @@
 
 use super::Space;
 
-/// Why a run was refused. Parameters, moments and state are unchanged then: every check precedes the first write to them.
+/// Why a run was refused. Parameters, moments and state are unchanged then, but for one case that says so: checks precede
+/// the first write to them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -64,7 +65,8 @@ pub enum RunError {
         /// The loss.
         loss: f32,
     },
-    /// The norm of the gradients overflowed or is no number, so they cannot be clipped, and there is no update.
+    /// The norm of the gradients overflowed or is no number, so they cannot be clipped, and there is no update. State, such
+    /// as running statistics, has taken the batch in.
     GradientNotFinite {
         /// The norm.
         norm: f32,
