@@ -74,8 +74,9 @@ pub mod prelude {
     pub use crate::ops::cross_entropy::CrossEntropy;
     pub use crate::ops::linear::Linear;
     pub use crate::ops::{Reduction, Window2d};
+    pub use crate::optim::{Adagrad, AmsGrad, ParamGroup, RmsProp, Schedule};
     pub use crate::optim::{Adam, Momentum, Sgd};
-    pub use crate::plan::{Plan, Training};
+    pub use crate::plan::{NotFinite, Plan, Training};
     pub use crate::program;
     pub use crate::program::{Memory, Program, RunError};
     pub use crate::shape::{Dims, R0, R1, R2, R3, R4, R5, Shape};

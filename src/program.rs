@@ -7,7 +7,8 @@ use crate::backend::{Backend, Real, Strict};
 use crate::graph::Name;
 use crate::init::Init;
 use crate::ops::Args;
-use crate::optim::{NoUpdate, Optimizer, clip_by_norm};
+use crate::optim::{Group, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
+use crate::plan::NotFinite;
 use crate::shape::Shape;
 
 mod error;
@@ -16,6 +17,7 @@ mod step;
 
 pub use error::RunError;
 pub use memory::{Memory, Space};
+use step::Pass;
 pub use step::Step;
 pub(crate) use step::{Action, Place};
 
@@ -42,6 +44,55 @@ impl Tensor<'_> {
     #[must_use]
     pub const fn range(&self) -> core::ops::Range<usize> {
         self.offset..self.offset + self.shape.len()
+    }
+}
+
+/// A run of neighbouring parameters with the same settings.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupRun {
+    start: u32,
+    len: u32,
+    /// In both precisions, as [`Real::choose`] takes them.
+    learning_rate_factor: (f32, f64),
+    weight_decay: (f32, f64),
+}
+
+impl GroupRun {
+    pub(crate) const NONE: Self = Self::new(0, 0, 1.0, 0.0);
+
+    pub(crate) const fn new(start: usize, len: usize, factor: f64, decay: f64) -> Self {
+        Self {
+            start: start as u32,
+            len: len as u32,
+            learning_rate_factor: (factor as f32, factor),
+            weight_decay: (decay as f32, decay),
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub(crate) const fn has_settings_of(&self, other: &Self) -> bool {
+        self.learning_rate_factor.1.to_bits() == other.learning_rate_factor.1.to_bits()
+            && self.weight_decay.1.to_bits() == other.weight_decay.1.to_bits()
+    }
+
+    pub(crate) const fn longer_by(self, len: usize) -> Self {
+        Self { len: self.len + len as u32, ..self }
+    }
+
+    /// The parameters that it covers.
+    #[must_use]
+    pub const fn range(&self) -> core::ops::Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings<E: Real>(&self) -> Group<E> {
+        let (factor, decay) = (self.learning_rate_factor, self.weight_decay);
+        Group { learning_rate_factor: E::choose(factor.0, factor.1), weight_decay: E::choose(decay.0, decay.1) }
     }
 }
 
@@ -84,6 +135,7 @@ pub(crate) struct Sizes {
     pub(crate) loss: Option<Place>,
     /// In both precisions, as [`Real::choose`] takes it.
     pub(crate) clip_norm: Option<(f32, f64)>,
+    pub(crate) not_finite: NotFinite,
 }
 
 impl Sizes {
@@ -97,6 +149,7 @@ impl Sizes {
         forward_steps: 0,
         loss: None,
         clip_norm: None,
+        not_finite: NotFinite::Error,
     };
 }
 
@@ -110,6 +163,7 @@ pub struct Program<'t, B: Backend = Strict<f32>> {
     pub(crate) tensors: &'t [Tensor<'t>],
     pub(crate) inputs: &'t [Input<'t>],
     pub(crate) outputs: &'t [Output<'t>],
+    pub(crate) groups: &'t [GroupRun],
     pub(crate) sizes: Sizes,
 }
 
@@ -206,6 +260,12 @@ impl<'t, B: Backend> Program<'t, B> {
         self.outputs
     }
 
+    /// The groups of the trained parameters, in their order.
+    #[must_use]
+    pub const fn groups(&self) -> &'t [GroupRun] {
+        self.groups
+    }
+
     /// How many steps a run takes.
     #[must_use]
     pub const fn steps(&self) -> usize {
@@ -271,39 +331,65 @@ impl<B: Backend> Program<'_, B> {
     /// One training step: forward, backward, update. Returns the loss before the update.
     ///
     /// # Errors
-    /// As [`Program::run`]; for a program that does not train, or has fewer slots of moments than the optimizer keeps; when
-    /// the loss is not finite, or where gradients are clipped, their norm is not. Parameters and moments are as before then,
-    /// and state too, unless it was the norm.
+    /// As [`Program::run`]; for a program that does not train, or has fewer slots of moments than the optimizer keeps, or an
+    /// optimizer with an impossible setting; and, unless the plan says otherwise, when the loss or a gradient is not finite.
+    /// Parameters and moments are as before then, and state too, unless it was a gradient.
     pub fn step<O: Optimizer<B>>(
         &self,
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
         optimizer: &mut O,
     ) -> Result<B::Elem, RunError> {
-        self.check_training(O::SLOTS)?;
+        self.check_optimizer(optimizer)?;
         if self.sizes.grads > 0 {
             let loss = self.gradients(memory, inputs)?;
             self.update(memory, optimizer)?;
             return Ok(loss);
         }
         let loss = self.finite_loss(memory, inputs)?;
-        let rates = optimizer.begin();
-        self.backward::<O>(memory, inputs, &rates)?;
+        if !loss.is_finite() && self.sizes.not_finite == NotFinite::Skip {
+            self.count(memory, SKIPPED);
+            return Ok(loss);
+        }
+        let coefficients = self.begin(memory, optimizer);
+        self.backward::<O>(memory, inputs, &coefficients, B::Elem::ONE, false)?;
         Ok(loss)
     }
 
     /// The first half of a step: runs forward and backward and leaves the gradients in their space. Returns the loss.
     ///
     /// # Errors
-    /// As [`Program::run`]; for a program that does not train or is fused, which keeps no gradients; and when the loss is
-    /// not finite.
+    /// As [`Program::run`]; for a program that does not train or is fused, which keeps no gradients; and, unless the plan says
+    /// otherwise, when the loss is not finite.
     pub fn gradients(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
-        self.check_training(0)?;
-        if self.sizes.grads == 0 {
-            return Err(RunError::NoGradients);
-        }
+        self.check_gradients_are_kept()?;
         let loss = self.finite_loss(memory, inputs)?;
-        self.backward::<NoUpdate>(memory, inputs, &())?;
+        self.backward::<NoUpdate>(memory, inputs, &(), B::Elem::ONE, false)?;
+        self.set_count(memory, GATHERED, B::Elem::ZERO);
+        Ok(loss)
+    }
+
+    /// As [`Program::gradients`], but adds `weight` times the gradients to those of the calls since the last update. With
+    /// the weight `b / B` for each micro-batch of `b` samples, the mean loss of a batch of `B` is minimised.
+    ///
+    /// The sums over samples go on where the last call left them, so for linear and convolution layers the gradients have the
+    /// very bits of the whole batch's, as long as `b` and `B` are powers of two (else the weight rounds) and no other layer
+    /// mixes samples. Batch norm does, by its definition; sums over broadcast axes and `B::sum` over samples combine partial
+    /// sums in another order.
+    ///
+    /// # Errors
+    /// As [`Program::gradients`]; the gradients gathered so far are unchanged then.
+    pub fn accumulate(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+        weight: B::Elem,
+    ) -> Result<B::Elem, RunError> {
+        self.check_gradients_are_kept()?;
+        let loss = self.finite_loss(memory, inputs)?;
+        let gathered = memory.moments.get(GATHERED).copied().unwrap_or_default();
+        self.backward::<NoUpdate>(memory, inputs, &(), weight, gathered > B::Elem::ZERO)?;
+        self.set_count(memory, GATHERED, gathered + B::Elem::ONE);
         Ok(loss)
     }
 
@@ -315,29 +401,54 @@ impl<B: Backend> Program<'_, B> {
         inputs: &[&[B::Elem]],
     ) -> Result<(), RunError> {
         self.run(memory, inputs)?;
-        self.backward::<NoUpdate>(memory, inputs, &())
+        self.backward::<NoUpdate>(memory, inputs, &(), B::Elem::ONE, false)
     }
 
     /// The second half of a step: clips the gradients, where the plan says so, and updates the parameters.
     ///
     /// # Errors
-    /// As [`Program::step`]. When the norm of the gradients is not finite, state has been taken over already.
+    /// As [`Program::step`]. When a gradient is not finite, state has been taken over already.
     pub fn update<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &mut O) -> Result<(), RunError> {
         self.check_memory(memory)?;
-        self.check_training(O::SLOTS)?;
-        if self.sizes.grads == 0 {
-            return Err(RunError::NoGradients);
-        }
-        let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
-        if let Some((single, double)) = self.sizes.clip_norm {
-            let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double));
-            if !norm.is_finite() {
-                return Err(RunError::GradientNotFinite { norm: norm.to_f32() });
+        self.check_optimizer(optimizer)?;
+        self.check_gradients_are_kept()?;
+        self.set_count(memory, GATHERED, B::Elem::ZERO);
+        match self.clip(memory) {
+            Err(_) if self.sizes.not_finite == NotFinite::Skip => {
+                self.count(memory, SKIPPED);
+                return Ok(());
             }
+            Err(error) if self.sizes.not_finite == NotFinite::Error => return Err(error),
+            _ => {}
         }
-        let rates = optimizer.begin();
-        step::update::<B, O>(&rates, memory.params, grads, memory.moments, self.sizes.params, 0);
+        let coefficients = self.begin(memory, optimizer);
+        let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
+        for group in self.groups {
+            let grads = grads.get(group.range()).unwrap_or_default();
+            step::update::<B, O>(
+                &coefficients,
+                group,
+                memory.params,
+                grads,
+                memory.moments,
+                self.sizes.params,
+                group.range().start,
+            );
+        }
         Ok(())
+    }
+
+    /// How many updates there have been, counted with the moments.
+    #[must_use]
+    pub fn steps_done(&self, memory: &Memory<'_, B::Elem>) -> usize {
+        let count = |at: usize| memory.moments.get(at).copied().and_then(Real::to_index).unwrap_or(0);
+        count(STEPS_HIGH) * CARRY + count(STEPS_LOW)
+    }
+
+    /// How many updates were left out because a loss or a gradient was not finite ([`NotFinite::Skip`]).
+    #[must_use]
+    pub fn steps_skipped(&self, memory: &Memory<'_, B::Elem>) -> usize {
+        memory.moments.get(SKIPPED).copied().and_then(Real::to_index).unwrap_or(0)
     }
 
     /// The output `name` after a run.
@@ -403,16 +514,67 @@ impl<B: Backend> Program<'_, B> {
         self.inputs.iter().zip(inputs).enumerate().try_for_each(|(i, (input, data))| input.check(i, data))
     }
 
-    fn check_training(&self, slots: usize) -> Result<(), RunError> {
-        if self.steps.len() == self.sizes.forward_steps {
-            return Err(RunError::NotTraining);
+    fn check_training(&self) -> Result<(), RunError> {
+        if self.steps.len() == self.sizes.forward_steps { Err(RunError::NotTraining) } else { Ok(()) }
+    }
+
+    fn check_optimizer<O: Optimizer<B>>(&self, optimizer: &O) -> Result<(), RunError> {
+        const { assert!(O::SLOTS <= 3, "an optimizer keeps at most three slots of moments") };
+        self.check_training()?;
+        optimizer.check().map_err(RunError::Setting)?;
+        memory::at_least(Space::Moments, HEADER_LEN + O::SLOTS * self.sizes.params, self.sizes.moments)
+    }
+
+    fn check_gradients_are_kept(&self) -> Result<(), RunError> {
+        self.check_training()?;
+        if self.sizes.grads == 0 { Err(RunError::NoGradients) } else { Ok(()) }
+    }
+
+    /// Clips by the norm, where the plan says so, and looks for gradients that are not finite, unless it says that they pass.
+    fn clip(&self, memory: &mut Memory<'_, B::Elem>) -> Result<(), RunError> {
+        let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
+        let fault = if let Some((single, double)) = self.sizes.clip_norm {
+            let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double), Norm::L2);
+            if norm.is_finite() { None } else { Some(norm) }
+        } else if self.sizes.not_finite == NotFinite::Pass {
+            None
+        } else {
+            grads.iter().find(|g| !g.is_finite()).copied()
+        };
+        fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
+    }
+
+    /// Counts a step and takes the optimizer's coefficients for it.
+    fn begin<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &O) -> O::Coefficients {
+        self.count(memory, STEPS_LOW);
+        if memory.moments.get(STEPS_LOW).copied().and_then(Real::to_index) == Some(CARRY) {
+            self.set_count(memory, STEPS_LOW, B::Elem::ZERO);
+            self.count(memory, STEPS_HIGH);
         }
-        memory::at_least(Space::Moments, slots * self.sizes.params, self.sizes.moments)
+        let own = memory.moments.get_mut(OWN..).and_then(<[B::Elem]>::first_chunk_mut::<4>);
+        let mut nothing = [B::Elem::ZERO; 4];
+        optimizer.begin(own.unwrap_or(&mut nothing))
+    }
+
+    #[allow(clippy::unused_self)]
+    fn set_count(&self, memory: &mut Memory<'_, B::Elem>, at: usize, value: B::Elem) {
+        if let Some(count) = memory.moments.get_mut(at) {
+            *count = value;
+        }
+    }
+
+    fn count(&self, memory: &mut Memory<'_, B::Elem>, at: usize) {
+        let count = memory.moments.get(at).copied().unwrap_or_default();
+        self.set_count(memory, at, count + B::Elem::ONE);
     }
 
     fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         let loss = self.loss(memory, inputs)?;
-        if loss.is_finite() { Ok(loss) } else { Err(RunError::LossNotFinite { loss: loss.to_f32() }) }
+        if loss.is_finite() || self.sizes.not_finite != NotFinite::Error {
+            Ok(loss)
+        } else {
+            Err(RunError::LossNotFinite { loss: loss.to_f32() })
+        }
     }
 
     fn read_loss(&self, memory: &Memory<'_, B::Elem>) -> Result<B::Elem, RunError> {
@@ -424,16 +586,29 @@ impl<B: Backend> Program<'_, B> {
         self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(self.args, memory, inputs))
     }
 
+    /// Backward from the loss's gradient `seed`; gradients of parameters are added to where `accumulate`.
     fn backward<O: Optimizer<B>>(
         &self,
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
-        rates: &O::Rates,
+        coefficients: &O::Coefficients,
+        seed: B::Elem,
+        accumulate: bool,
     ) -> Result<(), RunError> {
+        let pass = Pass::<B, O> { program: self, inputs, coefficients, seed, accumulate };
         let mut steps = self.steps.iter().skip(self.sizes.forward_steps);
-        steps.try_for_each(|step| step.backward::<O>(self.args, memory, inputs, rates, self.sizes.params))
+        steps.try_for_each(|step| step.backward(&pass, memory))
     }
 }
+
+/// Where the header of the moments holds what: see [`HEADER_LEN`].
+const STEPS_LOW: usize = 0;
+const STEPS_HIGH: usize = 1;
+const SKIPPED: usize = 2;
+const GATHERED: usize = 3;
+const OWN: usize = 4;
+/// The low part of the step count stays below this.
+const CARRY: usize = 1 << 20;
 
 impl Input<'_> {
     pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, classes: 0 };
@@ -474,7 +649,8 @@ impl Input<'_> {
 ///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
 ///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
 ///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
-///     PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS)
+///     static GROUPS: [GroupRun; PLAN.groups_len()] = PLAN.groups();
+///     PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
 /// };
 /// ```
 #[macro_export]
@@ -498,7 +674,8 @@ macro_rules! program {
             static TENSORS: [$crate::program::Tensor<'static>; PLAN.tensors_len()] = PLAN.tensors();
             static INPUTS: [$crate::program::Input<'static>; PLAN.inputs_len()] = PLAN.inputs();
             static OUTPUTS: [$crate::program::Output<'static>; PLAN.outputs_len()] = PLAN.outputs();
-            PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS)
+            static GROUPS: [$crate::program::GroupRun; PLAN.groups_len()] = PLAN.groups();
+            PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
         };
     };
 }

@@ -17,7 +17,10 @@ use slabgrad::backend::{Backend, Real, Strict};
 use slabgrad::error::ShapeError;
 use slabgrad::ops::cross_entropy::CrossEntropy;
 use slabgrad::ops::{Op, Reduction, Spec, Window2d};
-use slabgrad::optim::{Adam, Momentum, Optimizer, Sgd, clip_by_norm};
+use slabgrad::optim::{
+    Adagrad, Adam, Constant, Cosine, Exponential, Group, Linear, MultiStep, Norm, Optimizer, Polynomial, RmsProp,
+    Schedule, Sgd, StepDecay, Warmup, clip_by_norm, clip_by_value,
+};
 use slabgrad::shape::Shape;
 use slabgrad::{ops, testing};
 
@@ -94,21 +97,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("log_softmax+nll", "nll"),
     ("smooth_l1", "smooth_l1"),
     ("batchnorm2d", "batch_norm2d"),
-    ("SGD(weight_decay)", "weight_decay"),
-    ("SGD(nesterov)", "nesterov"),
-    ("SGD(dampening)", "dampening"),
-    ("Adam(weight_decay)", "weight_decay"),
-    ("AdamW", "weight_decay"),
-    ("RMSprop", "rmsprop"),
-    ("Adagrad", "adagrad"),
-    ("clip_grad_norm(norm_type)", "clip_by_max_norm"),
-    ("clip_grad_value", "clip_by_value"),
-    ("schedule constant", "schedule"),
-    ("schedule cosine", "schedule"),
-    ("schedule exponential", "schedule"),
-    ("schedule linear_warmup", "schedule"),
-    ("schedule multistep", "schedule"),
-    ("schedule step", "schedule"),
 ];
 
 /// The files with one operation per case, and the others that this test reads.
@@ -334,71 +322,180 @@ impl Tally {
         let hyper = case["hyper"].as_object().expect("hyper is an object");
         let is_set = |value: &Value| value.as_f64().map_or(value != false && !value.is_null(), |x| x != 0.0);
         let settings: &[&str] = match class {
-            "SGD" => &["lr", "momentum"],
-            "Adam" => &["lr", "betas", "eps"],
+            "SGD" => &["lr", "momentum", "dampening", "weight_decay", "nesterov"],
+            "Adam" | "AdamW" => &["lr", "betas", "eps", "weight_decay", "amsgrad"],
+            "RMSprop" => &["lr", "momentum", "alpha", "eps", "centered", "weight_decay"],
+            "Adagrad" => &["lr", "lr_decay", "eps", "weight_decay"],
             _ => return Err(NotYet(class.to_string())),
         };
         if let Some((key, _)) = hyper.iter().find(|(key, value)| is_set(value) && !settings.contains(&key.as_str())) {
             return Err(NotYet(format!("{class}({key})")));
         }
-        let number = |value: &Value| elements::<B::Elem>(&numbers(value));
-        let rate = number(&hyper["lr"])[0];
+        let numbers_of = |key: &str| elements::<B::Elem>(&numbers(&hyper[key]));
+        let number = |key: &str| numbers_of(key)[0];
+        let has = |key: &str| is_set(&hyper[key]);
+        let rate = number("lr");
+        let adam = || {
+            let betas = numbers_of("betas");
+            let adam = Adam::new(rate).betas(betas[0], betas[1]).epsilon(number("eps"));
+            if class == "AdamW" { adam.decoupled() } else { adam }
+        };
+        let rmsprop = || RmsProp::new(rate).alpha(number("alpha")).epsilon(number("eps"));
         match class {
-            "SGD" if !is_set(&hyper["momentum"]) => self.steps::<B, _>(file, case, Sgd::new(rate), &[]),
+            "SGD" if !has("momentum") => self.steps::<B, _>(file, case, &Sgd::new(rate), &[]),
             "SGD" => {
-                let momentum = Momentum::new(rate, number(&hyper["momentum"])[0]);
-                self.steps::<B, _>(file, case, momentum, &["momentum_buffer"]);
+                let sgd = Sgd::new(rate).momentum(number("momentum")).dampening(number("dampening"));
+                let sgd = if has("nesterov") { sgd.nesterov() } else { sgd };
+                self.steps::<B, _>(file, case, &sgd, &["momentum_buffer"]);
             }
-            _ => {
-                let (betas, epsilon) = (number(&hyper["betas"]), number(&hyper["eps"])[0]);
-                let adam = Adam::new(rate).betas(betas[0], betas[1]).epsilon(epsilon);
-                self.steps::<B, _>(file, case, adam, &["exp_avg", "exp_avg_sq"]);
+            "RMSprop" => match (has("momentum"), has("centered")) {
+                (false, false) => self.steps::<B, _>(file, case, &rmsprop(), &["square_avg"]),
+                (true, false) => {
+                    let rmsprop = rmsprop().momentum(number("momentum"));
+                    self.steps::<B, _>(file, case, &rmsprop, &["square_avg", "momentum_buffer"]);
+                }
+                (false, true) => {
+                    self.steps::<B, _>(file, case, &rmsprop().centered(), &["square_avg", "grad_avg"]);
+                }
+                (true, true) => {
+                    let rmsprop = rmsprop().momentum(number("momentum")).centered();
+                    self.steps::<B, _>(file, case, &rmsprop, &["square_avg", "momentum_buffer", "grad_avg"]);
+                }
+            },
+            "Adagrad" => {
+                let adagrad = Adagrad::new(rate).learning_rate_decay(number("lr_decay")).epsilon(number("eps"));
+                self.steps::<B, _>(file, case, &adagrad, &["sum"]);
             }
+            _ if has("amsgrad") => {
+                self.steps::<B, _>(file, case, &adam().amsgrad(), &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"]);
+            }
+            _ => self.steps::<B, _>(file, case, &adam(), &["exp_avg", "exp_avg_sq"]),
         }
         Ok(())
     }
 
-    fn steps<B, O>(&mut self, file: &Value, case: &Value, mut optimizer: O, moments: &[&str])
+    fn steps<B, O>(&mut self, file: &Value, case: &Value, optimizer: &O, moments: &[&str])
     where
         B: Backend<Elem: Into<f64>>,
         O: Optimizer<B>,
     {
+        optimizer.check().expect("the settings are possible");
         let steps = lengths(&file["steps"])[0];
-        let rates: Vec<O::Rates> = (0..steps).map(|_| optimizer.begin()).collect();
+        let mut own = [B::Elem::ZERO; 4];
+        let coefficients: Vec<O::Coefficients> = (0..steps).map(|_| optimizer.begin(&mut own)).collect();
+        let decay = elements(&numbers(&case["hyper"]["weight_decay"]))[0];
+        let group = Group { weight_decay: decay, ..Group::default() };
         for tensor in ["w", "b"] {
             let name = format!("{} {tensor}", case["name"]);
             let mut params: Vec<B::Elem> = elements(&numbers(&file["init"][tensor]));
             let max_abs = case["f32_err_final"][tensor][0].as_f64().unwrap_or(0.0);
             let mut slots: [Vec<B::Elem>; 3] = std::array::from_fn(|_| vec![B::Elem::ZERO; params.len()]);
-            for (step, rates) in rates.iter().enumerate() {
+            for (step, coefficients) in coefficients.iter().enumerate() {
                 let grads: Vec<B::Elem> = elements(&row_of(&file["grads"][tensor], step));
-                O::update(rates, &mut params, &grads, slots.each_mut().map(|slot| &mut slot[..]));
+                O::update(coefficients, &group, &mut params, &grads, slots.each_mut().map(|slot| &mut slot[..]));
                 let want = row_of(&case["params"][tensor], step);
                 self.compare(&format!("{name} after step {step}"), &params, &want, max_abs);
             }
             for (slot, &moment) in slots.iter().zip(moments) {
-                let want = numbers(&case["final_state"][tensor][moment]);
-                self.compare(&format!("{name} {moment}"), slot, &want, max_abs);
+                let want = &case["final_state"][tensor][moment];
+                assert!(want.is_object(), "{name}: the file has no {moment}");
+                self.compare(&format!("{name} {moment}"), slot, &numbers(want), max_abs);
             }
         }
     }
 
-    /// Clips by the L2 norm. PyTorch divides by the norm plus 1e-6, slabgrad by the norm, so the golden values are scaled.
+    /// Clips by a norm. PyTorch divides by the norm plus 1e-6, slabgrad by the norm, so the golden values are scaled.
     fn clip_norm<B: Backend<Elem: Into<f64>>>(&mut self, file: &Value, case: &Value) -> Result<(), NotYet> {
-        if case["norm_type"].as_f64() != Some(2.0) {
-            return Err(NotYet("clip_grad_norm(norm_type)".to_string()));
-        }
+        let which = match case["norm_type"].as_f64() {
+            Some(2.0) => Norm::L2,
+            Some(1.0) => Norm::L1,
+            _ if case["norm_type"] == "inf" => Norm::Inf,
+            _ => return Err(NotYet("clip_grad_norm(norm_type)".to_string())),
+        };
         let max = numbers(&case["max_norm"])[0];
         for (step, want) in case["steps"].as_array().expect("steps is an array").iter().enumerate() {
             let grads = ["w", "b"].map(|tensor| row_of(&file["grads"][tensor], step)).concat();
             let mut grads: Vec<B::Elem> = elements(&grads);
-            let norm = clip_by_norm::<B>(&mut grads, elements(&[max])[0]);
+            let norm = clip_by_norm::<B>(&mut grads, elements(&[max])[0], which);
             let torch = numbers(&want["total_norm"])[0];
             let scale = if torch > max { max / torch } else { 1.0 } / f64::min(1.0, max / (torch + 1e-6));
             let clipped = ["w", "b"].map(|tensor| numbers(&want["clipped"][tensor])).concat();
             let clipped: Vec<f64> = clipped.iter().map(|g| g * scale).collect();
             self.compare(&format!("clip to {max}, step {step}: norm"), &[norm], &[torch], 0.0);
             self.compare(&format!("clip to {max}, step {step}: gradients"), &grads, &clipped, 0.0);
+        }
+        Ok(())
+    }
+
+    fn clip_value<B: Backend<Elem: Into<f64>>>(&mut self, file: &Value) {
+        let case = &file["clip_grad_value"];
+        let max = numbers(&case["clip_value"])[0];
+        for (step, want) in case["steps"].as_array().expect("steps is an array").iter().enumerate() {
+            for tensor in ["w", "b"] {
+                let mut grads: Vec<B::Elem> = elements(&row_of(&file["grads"][tensor], step));
+                clip_by_value(&mut grads, elements(&[max])[0]);
+                let want = numbers(&want[tensor]);
+                self.compare(&format!("clip values to {max}, step {step}: {tensor}"), &grads, &want, 0.0);
+            }
+        }
+    }
+
+    /// The rates of a schedule, step by step.
+    fn schedule<B: Backend<Elem: Into<f64>>>(&mut self, case: &Value) -> Result<(), NotYet> {
+        let name = case["name"].as_str().unwrap_or_default();
+        let attrs = case["attrs"].as_object().expect("attrs is an object");
+        let known: &[&str] = match name {
+            "constant" => &["lr"],
+            "step" => &["lr", "step_size", "gamma"],
+            "multistep" => &["lr", "milestones", "gamma"],
+            "exponential" => &["lr", "gamma"],
+            "cosine" => &["lr", "T_max", "eta_min", "formula"],
+            "linear_warmup" => &["lr", "start_factor", "total_iters", "formula"],
+            "polynomial" => &["lr", "total_iters", "power", "formula"],
+            "warmup_cosine" => &["lr", "warmup", "total", "eta_min", "formula"],
+            _ => return Err(NotYet(format!("schedule {name}"))),
+        };
+        if let Some(key) = attrs.keys().find(|key| !known.contains(&key.as_str())) {
+            return Err(NotYet(format!("schedule {name}({key})")));
+        }
+        let number = |key: &str| elements::<B::Elem>(&numbers(&attrs[key]))[0];
+        let count = |key: &str| attrs[key].as_u64().unwrap_or_else(|| panic!("{name}: {key} is no count")) as usize;
+        let rate = number("lr");
+        let milestones: Vec<usize> = attrs.get("milestones").map(lengths).unwrap_or_default();
+        let lr: Box<dyn Fn(usize) -> B::Elem> = match name {
+            "constant" => Box::new(move |t| Constant(rate).lr(t)),
+            "step" => {
+                let schedule = StepDecay::new(rate, number("gamma"), count("step_size"));
+                Box::new(move |t| schedule.lr(t))
+            }
+            "multistep" => {
+                let gamma = number("gamma");
+                Box::new(move |t| MultiStep::new(rate, gamma, &milestones).lr(t))
+            }
+            "exponential" => {
+                let schedule = Exponential::new(rate, number("gamma"));
+                Box::new(move |t| schedule.lr(t))
+            }
+            "cosine" => {
+                let schedule = Cosine::new(rate, number("eta_min"), count("T_max"));
+                Box::new(move |t| schedule.lr(t))
+            }
+            "linear_warmup" => {
+                let schedule = Linear::new(rate * number("start_factor"), rate, count("total_iters"));
+                Box::new(move |t| schedule.lr(t))
+            }
+            "polynomial" => {
+                let schedule = Polynomial::new(rate, B::Elem::ZERO, count("total_iters"), count("power"));
+                Box::new(move |t| schedule.lr(t))
+            }
+            _ => {
+                let (warmup, total) = (count("warmup"), count("total"));
+                let schedule = Warmup::new(warmup, Cosine::new(rate, number("eta_min"), total - warmup));
+                Box::new(move |t| schedule.lr(t))
+            }
+        };
+        for (t, &want) in numbers(&case["lr"]).iter().enumerate() {
+            self.compare(&format!("schedule {name}, step {t}"), &[lr(t)], &[want], 0.0);
         }
         Ok(())
     }
@@ -420,7 +517,10 @@ fn run_file(name: &str, file: &Value) -> Tally {
                 let double = tally.optimizer::<Strict<f64>>(file, case);
                 double.and_then(|()| tally.optimizer::<Strict<f32>>(file, case))
             }
-            "schedule" => Err(NotYet(format!("schedule {}", case["name"].as_str().unwrap_or_default()))),
+            "schedule" => {
+                let double = tally.schedule::<Strict<f64>>(case);
+                double.and_then(|()| tally.schedule::<Strict<f32>>(case))
+            }
             _ => {
                 let double = tally.operation::<Strict<f64>>(case);
                 double.and_then(|()| tally.operation::<Strict<f32>>(case))
@@ -434,7 +534,11 @@ fn run_file(name: &str, file: &Value) -> Tally {
             let result = double.and_then(|()| tally.clip_norm::<Strict<f32>>(file, case));
             tally.count(result);
         }
-        let known = ["schema", "group", "torch", "init", "grads", "steps", "cases", "clip_grad_norm"];
+        tally.clip_value::<Strict<f64>>(file);
+        tally.clip_value::<Strict<f32>>(file);
+        tally.count(Ok(()));
+        let known =
+            ["schema", "group", "torch", "init", "grads", "steps", "cases", "clip_grad_norm", "clip_grad_value"];
         for key in file.as_object().expect("optim.json is an object").keys() {
             if !known.contains(&key.as_str()) {
                 tally.count(Err(NotYet(key.clone())));

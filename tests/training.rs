@@ -7,17 +7,12 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{
-    Lcg, absolute_difference, elements, is_in_library, lengths, load, numbers, relative_difference, worst_element,
-};
+use common::{Lcg, absolute_difference, elements, lengths, load, numbers, relative_difference, worst_element};
 use serde_json::Value;
 use slabgrad::graph::Name;
 use slabgrad::ops;
 use slabgrad::optim::Optimizer;
 use slabgrad::prelude::*;
-
-/// Runs that wait for an optimizer, with its name in slabgrad.
-const NOT_YET: [(&str, &str); 2] = [("w1_adamw", "weight_decay"), ("w1_rmsprop", "rmsprop")];
 
 /// 64 pixels, 32 hidden units, 10 digits.
 const fn w1<B: Backend, const A: usize>() -> Graph<B> {
@@ -77,9 +72,10 @@ struct Network<B: Backend> {
 }
 
 macro_rules! network {
-    ($net:ident, $backend:ty) => {{
-        program!(static KEPT: Program<$backend> = $net::<$backend, 16>().train(Training::with::<Adam>()));
-        program!(static FUSED: Program<$backend> = $net::<$backend, 16>().train(Training::with::<Adam>().fused()));
+    ($net:ident, $backend:ty, $decay:literal) => {{
+        const TRAINING: Training = Training::with::<Adam>().weight_decay($decay);
+        program!(static KEPT: Program<$backend> = $net::<$backend, 16>().train(TRAINING));
+        program!(static FUSED: Program<$backend> = $net::<$backend, 16>().train(TRAINING.fused()));
         program!(static ONE: Program<$backend> = $net::<$backend, 1>().infer());
         program!(static ALL: Program<$backend> = $net::<$backend, 200>().infer());
         Network { kept: &KEPT, fused: &FUSED, one: &ONE, all: &ALL }
@@ -162,11 +158,13 @@ fn infer<B: Backend>(program: &Program<'_, B>, params: &mut [B::Elem], inputs: &
 /// gives the same bits everywhere, so there is no machine to leave room for.
 struct Tolerance {
     loss: f64,
+    /// Allowed for tensors in any case.
+    tensor: f64,
 }
 
 impl Tolerance {
     fn of<E: Real>(torch_loss: f64) -> Self {
-        Self { loss: if E::PRECISION > 24 { 1e-12 } else { 3.0 * torch_loss } }
+        Self { loss: if E::PRECISION > 24 { 1e-12 } else { 3.0 * torch_loss }, tensor: 0.0 }
     }
 
     fn tensor<E: Real>(torch: &Value) -> f64 {
@@ -182,7 +180,12 @@ where
 {
     let (name, init) = (&run["name"], &file["init"][run["model"].as_str().expect("a run names its model")]);
     let digits = Digits::<B::Elem>::of(file, "train");
-    let tolerance = Tolerance::of::<B::Elem>(numbers(&run["f32_loss_max_abs_diff"])[0]);
+    let mut tolerance = Tolerance::of::<B::Elem>(numbers(&run["f32_loss_max_abs_diff"])[0]);
+    if run["attrs"]["optimizer"] == "rmsprop" && B::Elem::PRECISION == 24 {
+        // Its first step is lr g / (|g| / 10 + 1e-8), which turns what rounds in a gradient of 1e-7 (3e-8, as the first
+        // gradients show) into 5e-5 of the weight, step by step: measured 9.3e-5 in a weight and 6.1e-6 in a loss.
+        tolerance = Tolerance { loss: 1e-5, tensor: 1.5e-4 };
+    }
     let steps = lengths(&run["steps"])[0];
     let mut trained = train(network.kept, init, &digits, steps, optimizer.clone());
 
@@ -210,7 +213,7 @@ where
     for (golden, want) in run["final_params"].as_object().expect("final_params is an object") {
         let found = network.kept.tensor(&memory, slabgrad_name(golden)).expect("the network has it");
         let difference = absolute_difference(found, &numbers(want));
-        let allowed = Tolerance::tensor::<B::Elem>(&run["final_f32_err"][golden]);
+        let allowed = Tolerance::tensor::<B::Elem>(&run["final_f32_err"][golden]).max(tolerance.tensor);
         let element = worst_element(found, &numbers(want));
         assert!(difference <= allowed, "{name}: {golden} after {steps} steps: {element}, within {allowed:.1e}");
         worst_parameter = worst_parameter.max(difference);
@@ -270,9 +273,17 @@ where
     match (attrs["optimizer"].as_str()?, &settings[..]) {
         ("sgd", ["lr"]) => Some(check_run(network, file, run, Sgd::new(setting("lr")))),
         ("sgd", ["lr", "momentum"]) => {
-            Some(check_run(network, file, run, Momentum::new(setting("lr"), setting("momentum"))))
+            Some(check_run(network, file, run, Sgd::new(setting("lr")).momentum(setting("momentum"))))
         }
         ("adam", ["lr"]) => Some(check_run(network, file, run, Adam::new(setting("lr")))),
+        ("adamw", ["lr", "weight_decay"]) => {
+            assert_eq!(run["attrs"]["weight_decay"], 0.01, "the network that decays is planned with this decay");
+            let (_, network) = networks.iter().find(|(name, _)| *name == "W1, decaying").expect("it is there");
+            Some(check_run(network, file, run, Adam::new(setting("lr")).decoupled()))
+        }
+        ("rmsprop", ["alpha", "lr"]) => {
+            Some(check_run(network, file, run, RmsProp::new(setting("lr")).alpha(setting("alpha"))))
+        }
         _ => None,
     }
 }
@@ -280,8 +291,16 @@ where
 #[test]
 fn digits_are_learned_as_pytorch_learns_them() {
     let file = load("train");
-    let single = [("W1", network!(w1, Strict<f32>)), ("CNN", network!(cnn, Strict<f32>))];
-    let double = [("W1", network!(w1, Strict<f64>)), ("CNN", network!(cnn, Strict<f64>))];
+    let single = [
+        ("W1", network!(w1, Strict<f32>, 0.0)),
+        ("W1, decaying", network!(w1, Strict<f32>, 0.01)),
+        ("CNN", network!(cnn, Strict<f32>, 0.0)),
+    ];
+    let double = [
+        ("W1", network!(w1, Strict<f64>, 0.0)),
+        ("W1, decaying", network!(w1, Strict<f64>, 0.01)),
+        ("CNN", network!(cnn, Strict<f64>, 0.0)),
+    ];
     let mut missing = BTreeSet::new();
     println!(
         "largest differences      f64: loss  parameter   gradient   f32: loss  parameter   gradient   PyTorch's f32 loss"
@@ -297,13 +316,8 @@ fn digits_are_learned_as_pytorch_learns_them() {
             _ => _ = missing.insert(name),
         }
     }
-    println!("not there yet: {missing:?}");
-    if common::other_folder().is_none() {
-        assert_eq!(missing, NOT_YET.iter().map(|&(name, _)| name).collect(), "what is missing is what NOT_YET lists");
-    }
-    for (run, name) in NOT_YET {
-        assert!(!is_in_library(name), "`{name}` is in the library now: run `{run}`");
-    }
+    println!("not run: {missing:?}");
+    assert!(common::other_folder().is_some() || missing.is_empty(), "every run of the file is run: {missing:?}");
 }
 
 /// A perceptron with relu between its layers, for parameters `(weight, bias), (weight, bias), ...` of these shapes; `None`

@@ -1,6 +1,6 @@
-//! Adam (Kingma and Ba, 2015).
+//! Adam and its kin.
 
-use super::Optimizer;
+use super::{Group, LEARNING_RATE, Optimizer, SettingError, decayed};
 use crate::backend::{Backend, Real};
 
 /// Where Adam adds epsilon.
@@ -14,59 +14,52 @@ pub enum AdamForm {
     Uncorrected,
 }
 
-/// Adam: `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr m̂ / (√v̂ + ε)` with the moments corrected for their
-/// start at 0. It keeps `m` and `v`. The defaults are PyTorch's: β₁ 0.9, β₂ 0.999, ε 1e-8.
+/// Adam (Kingma and Ba, 2015): `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr m̂ / (√v̂ + ε)` with the moments
+/// corrected for their start at 0. It keeps `m` and `v`. The defaults are PyTorch's: β₁ 0.9, β₂ 0.999, ε 1e-8.
+///
+/// Weight decay is added to the gradient, or with [`Adam::decoupled`] (AdamW) taken from the parameter: `p -= lr λ p`. The
+/// type `Adam<E, true>`, or [`AmsGrad`], keeps the largest `v̂` so far besides and divides by its root (Reddi et al., 2018).
 ///
 /// ```
 /// use slabgrad::optim::Adam;
 ///
-/// let optimizer = Adam::<f32>::new(1e-3);
+/// let mut optimizer = Adam::<f32>::new(1e-3).decoupled();
+/// optimizer.set_learning_rate(5e-4);
+/// assert_eq!(optimizer.learning_rate(), 5e-4);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adam<E = f32> {
+#[doc(alias = "AdamW")]
+pub struct Adam<E = f32, const AMSGRAD: bool = false> {
     learning_rate: E,
-    beta1: Decay<E>,
-    beta2: Decay<E>,
+    betas: [E; 2],
     epsilon: E,
     form: AdamForm,
+    decoupled: bool,
 }
 
-/// The coefficients of one step of [`Adam`].
+/// [`Adam`] that divides by the root of the largest second moment so far.
+pub type AmsGrad<E = f32> = Adam<E, true>;
+
+/// The coefficients of a step of [`Adam`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdamRates<E> {
-    beta1: E,
-    one_minus_beta1: E,
-    beta2: E,
-    one_minus_beta2: E,
+pub struct AdamCoefficients<E> {
+    learning_rate: E,
+    betas: [E; 2],
+    rest: [E; 2],
     rate: E,
     root_scale: E,
     epsilon: E,
+    decoupled: bool,
 }
 
-/// A decay rate β with 1 - βᵗ, the weight that a moment has gathered.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Decay<E> {
-    beta: E,
-    power: E,
-    gathered: E,
-}
-
-impl<E: Real> Decay<E> {
-    fn new(beta: E) -> Self {
-        Self { beta, power: E::ONE, gathered: E::ZERO }
-    }
-
-    fn one_minus(&self) -> E {
-        E::ONE - self.beta
-    }
-
-    /// 1 - βᵗ for the next t. In double precision by the power; in single precision, where that would cancel all but four
-    /// digits at the first steps, by the recurrence of the moments themselves.
-    fn advance(&mut self) -> E {
-        self.power *= self.beta;
-        self.gathered = self.beta * self.gathered + self.one_minus();
-        if E::PRECISION > 24 { E::ONE - self.power } else { self.gathered }
-    }
+/// 1 - βᵗ for the next t, from what is kept of the last: βᵗ, and 1 - βᵗ gathered as a moment gathers its gradients. In double
+/// precision it is the power, as the reference systems have it; in single precision, where that would cancel all but four
+/// digits in the first steps, what was gathered.
+fn gathered<E: Real>(beta: E, power: &mut E, gathered: &mut E) -> E {
+    let before = if *gathered == E::ZERO { E::ONE } else { *power };
+    *power = before * beta;
+    *gathered = beta * *gathered + (E::ONE - beta);
+    if E::PRECISION > 24 { E::ONE - *power } else { *gathered }
 }
 
 impl<E: Real> Adam<E> {
@@ -75,65 +68,125 @@ impl<E: Real> Adam<E> {
     pub fn new(learning_rate: E) -> Self {
         Self {
             learning_rate,
-            beta1: Decay::new(E::choose(0.9, 0.9)),
-            beta2: Decay::new(E::choose(0.999, 0.999)),
+            betas: [E::choose(0.9, 0.9), E::choose(0.999, 0.999)],
             epsilon: E::choose(1e-8, 1e-8),
             form: AdamForm::Corrected,
+            decoupled: false,
         }
     }
 
-    /// With these decay rates of the moments.
+    /// Divides by the root of the largest second moment so far.
     #[must_use]
-    pub fn betas(self, beta1: E, beta2: E) -> Self {
-        Self { beta1: Decay::new(beta1), beta2: Decay::new(beta2), ..self }
+    pub const fn amsgrad(self) -> AmsGrad<E> {
+        let Self { learning_rate, betas, epsilon, form, decoupled } = self;
+        Adam { learning_rate, betas, epsilon, form, decoupled }
+    }
+}
+
+impl<E: Real, const AMSGRAD: bool> Adam<E, AMSGRAD> {
+    /// With these decay rates of the moments, each from 0 and below 1.
+    #[must_use]
+    pub const fn betas(self, beta1: E, beta2: E) -> Self {
+        Self { betas: [beta1, beta2], ..self }
     }
 
     /// With this epsilon.
     #[must_use]
-    pub fn epsilon(self, epsilon: E) -> Self {
+    pub const fn epsilon(self, epsilon: E) -> Self {
         Self { epsilon, ..self }
     }
 
     /// With epsilon added there.
     #[must_use]
-    pub fn form(self, form: AdamForm) -> Self {
+    pub const fn form(self, form: AdamForm) -> Self {
         Self { form, ..self }
     }
 
-    fn advance(&mut self) -> AdamRates<E> {
-        let (correction1, correction2) = (self.beta1.advance(), self.beta2.advance());
-        let root = correction2.sqrt();
-        let (rate, root_scale) = match self.form {
-            AdamForm::Corrected => (self.learning_rate / correction1, E::ONE / root),
-            AdamForm::Uncorrected => (self.learning_rate * (root / correction1), E::ONE),
-        };
-        AdamRates {
-            beta1: self.beta1.beta,
-            one_minus_beta1: self.beta1.one_minus(),
-            beta2: self.beta2.beta,
-            one_minus_beta2: self.beta2.one_minus(),
-            rate,
-            root_scale,
-            epsilon: self.epsilon,
-        }
+    /// With weight decay that is no part of the gradient: AdamW (Loshchilov and Hutter, 2019).
+    #[must_use]
+    pub const fn decoupled(self) -> Self {
+        Self { decoupled: true, ..self }
+    }
+
+    /// The learning rate.
+    #[must_use]
+    pub const fn learning_rate(&self) -> E {
+        self.learning_rate
+    }
+
+    /// Sets the learning rate of the next steps.
+    pub const fn set_learning_rate(&mut self, learning_rate: E) {
+        self.learning_rate = learning_rate;
     }
 }
 
-impl<B: Backend> Optimizer<B> for Adam<B::Elem> {
-    const SLOTS: usize = 2;
-    type Rates = AdamRates<B::Elem>;
+impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
+    const SLOTS: usize = 2 + AMSGRAD as usize;
+    type Coefficients = AdamCoefficients<B::Elem>;
 
-    fn begin(&mut self) -> Self::Rates {
-        self.advance()
+    fn check(&self) -> Result<(), SettingError> {
+        let [beta1, beta2] = self.betas;
+        SettingError::unless_not_negative(LEARNING_RATE, self.learning_rate)?;
+        SettingError::unless_below_one("beta 1 is from 0 and below 1", beta1)?;
+        SettingError::unless_below_one("beta 2 is from 0 and below 1", beta2)?;
+        SettingError::unless_not_negative("epsilon is a finite number from 0", self.epsilon)
+    }
+
+    fn begin(&self, [power1, gathered1, power2, gathered2]: &mut [B::Elem; 4]) -> Self::Coefficients {
+        let [beta1, beta2] = self.betas;
+        let correction1 = gathered(beta1, power1, gathered1);
+        let root = gathered(beta2, power2, gathered2).sqrt();
+        let (rate, root_scale) = match self.form {
+            AdamForm::Corrected => (self.learning_rate / correction1, B::Elem::ONE / root),
+            AdamForm::Uncorrected => (self.learning_rate * (root / correction1), B::Elem::ONE),
+        };
+        AdamCoefficients {
+            learning_rate: self.learning_rate,
+            betas: self.betas,
+            rest: [B::Elem::ONE - beta1, B::Elem::ONE - beta2],
+            rate,
+            root_scale,
+            epsilon: self.epsilon,
+            decoupled: self.decoupled,
+        }
     }
 
     #[inline]
-    fn update(r: &Self::Rates, params: &mut [B::Elem], grads: &[B::Elem], [m, v, _]: [&mut [B::Elem]; 3]) {
-        let r = *r;
-        for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
-            *m = B::mul_add(r.beta1, *m, r.one_minus_beta1 * g);
-            *v = B::mul_add(r.beta2, *v, r.one_minus_beta2 * (g * g));
-            *p -= r.rate * *m / B::mul_add(v.sqrt(), r.root_scale, r.epsilon);
+    fn update(
+        c: &Self::Coefficients,
+        group: &Group<B::Elem>,
+        params: &mut [B::Elem],
+        grads: &[B::Elem],
+        [m, v, largest]: [&mut [B::Elem]; 3],
+    ) {
+        let c = *c;
+        let rate = c.rate * group.learning_rate_factor;
+        let (in_gradient, keep) = if c.decoupled {
+            let shrink = c.learning_rate * group.learning_rate_factor * group.weight_decay;
+            (B::Elem::ZERO, B::Elem::ONE - shrink)
+        } else {
+            (group.weight_decay, B::Elem::ONE)
+        };
+        let step = |p: &mut B::Elem, g: B::Elem, m: &mut B::Elem, v: &mut B::Elem| {
+            let g = decayed::<B>(in_gradient, *p, g);
+            *m = B::mul_add(c.betas[0], *m, c.rest[0] * g);
+            *v = B::mul_add(c.betas[1], *v, c.rest[1] * (g * g));
+            if c.decoupled {
+                *p *= keep;
+            }
+        };
+        let denominator = |v: B::Elem| B::mul_add(v.sqrt(), c.root_scale, c.epsilon);
+        if AMSGRAD {
+            for ((((p, &g), m), v), largest) in params.iter_mut().zip(grads).zip(m).zip(v).zip(largest) {
+                step(p, g, m, v);
+                *largest = largest.maximum(*v);
+                *p -= rate * *m / denominator(*largest);
+            }
+        } else {
+            for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
+                step(p, g, m, v);
+                *p -= rate * *m / denominator(*v);
+            }
         }
     }
 }

@@ -1,29 +1,59 @@
 //! Optimizers: one pass over flat slices, in place.
+//!
+//! An optimizer is a value with its settings and nothing else. What it remembers lies in the moments' space of a program: a
+//! header of [`HEADER_LEN`] elements with the step count, and up to three slots laid out as the parameters. So a slab holds
+//! all that training needs to go on, and a slab of zeros is the start.
 
+mod adagrad;
 mod adam;
+mod clip;
+mod group;
+mod rmsprop;
+mod schedule;
 mod sgd;
 
-pub use adam::{Adam, AdamForm, AdamRates};
-pub use sgd::{Momentum, MomentumRates, Sgd};
+pub use adagrad::{Adagrad, AdagradCoefficients};
+pub use adam::{Adam, AdamCoefficients, AdamForm, AmsGrad};
+pub use clip::{Norm, clip_by_norm, clip_by_value, norm};
+pub use group::{Group, ParamGroup};
+pub(crate) use group::{Rule, Rules, Scope};
+pub use rmsprop::{RmsProp, RmsPropCoefficients};
+pub use schedule::{
+    Constant, Cosine, Exponential, Linear, MultiStep, OneCycle, Polynomial, Schedule, StepDecay, Warmup,
+};
+pub use sgd::{Momentum, Sgd, SgdCoefficients};
 
 use crate::backend::{Backend, Real};
 
+/// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
+/// count of skipped steps, the count of micro-batches gathered since the last update, and four for the optimizer.
+pub const HEADER_LEN: usize = 8;
+
 /// An update rule.
-///
-/// A rule is a value with its settings and its step count; what it knows of each parameter, the moments, lies in a slab
-/// that the caller hands over, in up to three slots that are laid out as the parameters.
 pub trait Optimizer<B: Backend> {
-    /// How many slots of moments it keeps.
+    /// How many slots of moments it keeps: three at the most.
     const SLOTS: usize;
     /// The coefficients of one step.
-    type Rates;
+    type Coefficients;
 
-    /// Starts a step: counts it and computes its coefficients.
-    fn begin(&mut self) -> Self::Rates;
+    /// Looks for a setting that it cannot have.
+    ///
+    /// # Errors
+    /// Which one, with its value.
+    fn check(&self) -> Result<(), SettingError>;
 
-    /// Updates a run of parameters with their gradients. The moments are runs of the same parameters; unused ones are
-    /// empty.
-    fn update(rates: &Self::Rates, params: &mut [B::Elem], grads: &[B::Elem], moments: [&mut [B::Elem]; 3]);
+    /// The coefficients of the next step. `own` is kept from step to step; before the first it is 0.
+    fn begin(&self, own: &mut [B::Elem; 4]) -> Self::Coefficients;
+
+    /// Updates a run of parameters of one group with their gradients. The moments are runs of the same parameters; unused
+    /// ones are empty.
+    fn update(
+        coefficients: &Self::Coefficients,
+        group: &Group<B::Elem>,
+        params: &mut [B::Elem],
+        grads: &[B::Elem],
+        moments: [&mut [B::Elem]; 3],
+    );
 }
 
 /// Updates nothing: backward alone.
@@ -31,33 +61,54 @@ pub(crate) struct NoUpdate;
 
 impl<B: Backend> Optimizer<B> for NoUpdate {
     const SLOTS: usize = 0;
-    type Rates = ();
+    type Coefficients = ();
 
-    fn begin(&mut self) {}
-    fn update((): &(), _: &mut [B::Elem], _: &[B::Elem], _: [&mut [B::Elem]; 3]) {}
-}
-
-/// The L2 norm, from sums of squares in the order of [`Backend::sum_pairs`].
-#[must_use]
-pub fn norm<B: Backend>(grads: &[B::Elem]) -> B::Elem {
-    B::dot(grads, grads).sqrt()
-}
-
-/// Scales `grads` by `max` / norm where their L2 norm is above `max`, and returns the norm before that.
-///
-/// ```
-/// use slabgrad::backend::Strict;
-/// use slabgrad::optim::clip_by_norm;
-///
-/// let mut grads = [3.0_f32, 4.0];
-/// assert_eq!(clip_by_norm::<Strict<f32>>(&mut grads, 1.0), 5.0);
-/// assert_eq!(grads, [0.6, 0.8]);
-/// ```
-pub fn clip_by_norm<B: Backend>(grads: &mut [B::Elem], max: B::Elem) -> B::Elem {
-    let norm = norm::<B>(grads);
-    if norm > max {
-        let scale = max / norm;
-        grads.iter_mut().for_each(|g| *g *= scale);
+    fn check(&self) -> Result<(), SettingError> {
+        Ok(())
     }
-    norm
+    fn begin(&self, _: &mut [B::Elem; 4]) {}
+    fn update((): &(), _: &Group<B::Elem>, _: &mut [B::Elem], _: &[B::Elem], _: [&mut [B::Elem]; 3]) {}
+}
+
+/// A setting of an optimizer that it cannot have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SettingError {
+    /// The setting, and what it must be.
+    pub rule: &'static str,
+    /// The value that it has.
+    pub found: f32,
+}
+
+impl SettingError {
+    /// An error unless `fine`.
+    pub(crate) fn unless<E: Real>(fine: bool, rule: &'static str, found: E) -> Result<(), Self> {
+        if fine { Ok(()) } else { Err(Self { rule, found: found.to_f32() }) }
+    }
+
+    /// Learning rates and epsilons.
+    pub(crate) fn unless_not_negative<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
+        Self::unless(value.is_finite() && value >= E::ZERO, rule, value)
+    }
+
+    /// Decay rates.
+    pub(crate) fn unless_below_one<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
+        Self::unless(value >= E::ZERO && value < E::ONE, rule, value)
+    }
+}
+
+impl core::fmt::Display for SettingError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}, found {}", self.rule, self.found)
+    }
+}
+
+impl core::error::Error for SettingError {}
+
+pub(crate) const LEARNING_RATE: &str = "the learning rate is a finite number from 0";
+
+/// The decays and the gradient of one parameter: `g + λ p`, without touching `g` where there is no decay.
+#[inline(always)]
+pub(crate) fn decayed<B: Backend>(decay: B::Elem, p: B::Elem, g: B::Elem) -> B::Elem {
+    if decay == B::Elem::ZERO { g } else { B::mul_add(decay, p, g) }
 }

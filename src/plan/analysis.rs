@@ -5,6 +5,7 @@ use super::{PlanError, Training};
 use crate::backend::Backend;
 use crate::graph::Kind;
 use crate::ops::{Gradient, MAX_INPUTS, OverGradient, Reads};
+use crate::optim::{HEADER_LEN, Scope};
 use crate::program::{Place, Space};
 
 impl<'n, B: Backend> Planner<'_, 'n, B> {
@@ -127,7 +128,11 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
             }
             self.sizes.clip_norm = Some((max as f32, max));
         }
-        self.sizes.moments = training.slots * self.sizes.params;
+        if let Err(error) = self.check_rules(training) {
+            return Err(error);
+        }
+        self.sizes.moments = HEADER_LEN + training.slots * self.sizes.params;
+        self.sizes.not_finite = training.not_finite;
         self.sizes.grads = if training.fused { 0 } else { self.sizes.params };
         self.mark_trainable(loss);
         if self.op(self.root(loss)).is_none() {
@@ -145,6 +150,42 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
             }
         }
         self.check_all_parameters_are_reached()
+    }
+
+    /// Every rule names a trained parameter and has settings that it can have.
+    pub(super) const fn check_rules(&self, training: Training) -> Result<(), PlanError<'n>> {
+        let rules = training.rules.as_slice();
+        let mut i = 0;
+        while i < rules.len() {
+            let settings = [rules[i].group.learning_rate_factor, rules[i].group.weight_decay];
+            let mut j = 0;
+            while j < settings.len() {
+                if let Some(value) = settings[j]
+                    && !(value.is_finite() && value >= 0.0)
+                {
+                    return Err(PlanError::GroupSetting);
+                }
+                j += 1;
+            }
+            if let Scope::Named(name) = rules[i].scope
+                && !self.names_a_trained_parameter(name)
+            {
+                return Err(PlanError::UnknownGroup { name });
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    pub(super) const fn names_a_trained_parameter(&self, name: &str) -> bool {
+        let mut i = 0;
+        while i < self.nodes.len() {
+            if self.nodes[i].is_trained() && self.nodes[i].name.is_within(name) {
+                return true;
+            }
+            i += 1;
+        }
+        false
     }
 
     pub(super) const fn mark_trainable(&mut self, loss: usize) {

@@ -31,6 +31,13 @@ pub enum PlanError<'n> {
     ClipFused,
     /// The norm to clip at is not a positive number.
     ClipNorm,
+    /// A rule for a group names no trained parameter.
+    UnknownGroup {
+        /// The name that it gives.
+        name: &'n str,
+    },
+    /// A group's learning-rate factor or weight decay is negative or not finite.
+    GroupSetting,
     /// A space has 2^29 elements or more.
     TooLarge,
 }
@@ -55,6 +62,8 @@ impl PlanError<'_> {
                 .text("train: clipping by the global norm needs all gradients before the first update, ")
                 .text("and a fused program does not keep them; drop fused() or clip_norm()"),
             Self::ClipNorm => text.text("train: the norm to clip at must be a positive number"),
+            Self::UnknownGroup { name } => text.text("train: no trained parameter is named `").text(name).text("`"),
+            Self::GroupSetting => text.text("train: learning-rate factors and weight decays are finite numbers from 0"),
             Self::TooLarge => text.text("a space of this program has 2^29 elements or more"),
         }
     }

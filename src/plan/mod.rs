@@ -22,8 +22,8 @@ use crate::backend::{Backend, Strict};
 use crate::error::Message;
 use crate::graph::Graph;
 use crate::ops::{Args, MAX_INPUTS};
-use crate::optim::Optimizer;
-use crate::program::{Input, Output, Program, Sizes, Step, Tensor};
+use crate::optim::{Optimizer, ParamGroup, Rule, Rules, Scope};
+use crate::program::{GroupRun, Input, Output, Program, Sizes, Step, Tensor};
 use planner::{Info, Planner};
 use tables::Source;
 
@@ -45,6 +45,21 @@ pub struct Training {
     fused: bool,
     clip_norm: Option<f64>,
     keep_outputs: bool,
+    not_finite: NotFinite,
+    rules: Rules,
+}
+
+/// What a training step does when the loss or a gradient is not finite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NotFinite {
+    /// It is an error, and nothing is updated. In a fused program, whose first updates precede the last gradients, only the
+    /// loss is looked at.
+    #[default]
+    Error,
+    /// The update is left out and counted, and training goes on.
+    Skip,
+    /// It updates all the same, and saves a look at every gradient.
+    Pass,
 }
 
 impl Training {
@@ -57,7 +72,14 @@ impl Training {
     /// As [`Training::with`], by the number of slots of moments that the optimizer keeps.
     #[must_use]
     pub const fn with_slots(slots: usize) -> Self {
-        Self { slots, fused: false, clip_norm: None, keep_outputs: false }
+        Self {
+            slots,
+            fused: false,
+            clip_norm: None,
+            keep_outputs: false,
+            not_finite: NotFinite::Error,
+            rules: Rules::NONE,
+        }
     }
 
     /// Applies the update as soon as a parameter's gradient is complete, and gives that memory back. The weights of a
@@ -71,6 +93,35 @@ impl Training {
     #[must_use]
     pub const fn clip_norm(self, max: f64) -> Self {
         Self { clip_norm: Some(max), ..self }
+    }
+
+    /// What to do when the loss or a gradient is not finite.
+    #[must_use]
+    pub const fn not_finite(self, not_finite: NotFinite) -> Self {
+        Self { not_finite, ..self }
+    }
+
+    /// The weight decay λ of all parameters.
+    #[must_use]
+    pub const fn weight_decay(self, weight_decay: f64) -> Self {
+        self.rule(Scope::All, ParamGroup::new().weight_decay(weight_decay))
+    }
+
+    /// No weight decay for parameters with one axis or none: biases and the weights of norms.
+    #[must_use]
+    pub const fn no_decay_on_vectors(self) -> Self {
+        self.rule(Scope::Vectors, ParamGroup::new().weight_decay(0.0))
+    }
+
+    /// Settings of their own for the parameters whose name is `name`, or starts with `name` and a dot. Of rules that meet, the
+    /// one given last wins.
+    #[must_use]
+    pub const fn group(self, name: &'static str, group: ParamGroup) -> Self {
+        self.rule(Scope::Named(name), group)
+    }
+
+    const fn rule(self, scope: Scope, group: ParamGroup) -> Self {
+        Self { rules: self.rules.push(Rule { scope, group }), ..self }
     }
 
     /// Computes and keeps the graph's outputs too, so that they can be read after a step.
@@ -139,6 +190,7 @@ pub struct Plan<B: Backend = Strict<f32>, const N: usize = 64> {
     buffers: [[Buffer; BUFFERS_PER_NODE]; N],
     info: [Info; N],
     layout: Layout,
+    rules: Rules,
 }
 
 impl<B: Backend, const N: usize> Plan<B, N> {
@@ -156,13 +208,19 @@ impl<B: Backend, const N: usize> Plan<B, N> {
             buffers.as_flattened_mut(),
         );
         match planner.run() {
-            Ok(layout) => Ok(Self { graph: *graph, steps, buffers, info, layout }),
+            Ok(layout) => {
+                let rules = match training {
+                    Some(training) => training.rules,
+                    None => Rules::NONE,
+                };
+                Ok(Self { graph: *graph, steps, buffers, info, layout, rules })
+            }
             Err(error) => Err(error),
         }
     }
 
     const fn source(&self) -> Source<'_, 'static, B> {
-        Source { nodes: self.graph.nodes(), info: &self.info }
+        Source { nodes: self.graph.nodes(), info: &self.info, rules: &self.rules }
     }
 
     /// How many steps the program has.
@@ -282,6 +340,30 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         all
     }
 
+    /// How many groups of neighbouring parameters there are with the same settings.
+    #[must_use]
+    pub const fn groups_len(&self) -> usize {
+        self.source().groups_len()
+    }
+
+    /// The groups of parameters; `S` is [`Plan::groups_len`].
+    ///
+    /// # Panics
+    /// When `S` is less.
+    #[must_use]
+    pub const fn groups<const S: usize>(&self) -> [GroupRun; S] {
+        let mut all = [GroupRun::NONE; S];
+        let (mut count, mut i) = (0, 0);
+        while i < self.graph.nodes().len() {
+            if let Some(run) = self.source().group_from(i) {
+                all[count] = run;
+                count += 1;
+            }
+            i += 1;
+        }
+        all
+    }
+
     /// The program over tables that hold what [`Plan::steps`] and its like returned.
     ///
     /// # Panics
@@ -294,16 +376,18 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         tensors: &'t [Tensor<'t>],
         inputs: &'t [Input<'t>],
         outputs: &'t [Output<'t>],
+        groups: &'t [GroupRun],
     ) -> Program<'t, B> {
         assert!(
             steps.len() == self.steps_len()
                 && args.len() == self.args_len()
                 && tensors.len() == self.tensors_len()
                 && inputs.len() == self.inputs_len()
-                && outputs.len() == self.outputs_len(),
+                && outputs.len() == self.outputs_len()
+                && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
-        Program { steps, args, tensors, inputs, outputs, sizes: self.layout.sizes }
+        Program { steps, args, tensors, inputs, outputs, groups, sizes: self.layout.sizes }
     }
 
     /// The tables on the heap, for a graph that is made at run time.

@@ -4,12 +4,14 @@ use super::planner::Info;
 use crate::backend::Backend;
 use crate::graph::{Kind, Node};
 use crate::ops::Args;
-use crate::program::{Input, Output, Tensor};
+use crate::optim::{Rules, Scope};
+use crate::program::{GroupRun, Input, Output, Tensor};
 
 /// What the entries of the tables are made from, by node; the same for a constant and for a graph on the heap.
 pub(super) struct Source<'a, 'n, B: Backend> {
     pub(super) nodes: &'a [Node<'n, B>],
     pub(super) info: &'a [Info],
+    pub(super) rules: &'a Rules,
 }
 
 impl<'n, B: Backend> Source<'_, 'n, B> {
@@ -47,6 +49,67 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
             Some(name) if self.info[i].kept => Some(Output { name, shape: node.spec.shape, place: self.info[i].place }),
             _ => None,
         }
+    }
+
+    /// What the rules make of the trained parameter `i`, as a run of its own.
+    const fn group(&self, i: usize) -> Option<GroupRun> {
+        let node = &self.nodes[i];
+        if !node.is_trained() {
+            return None;
+        }
+        let (mut factor, mut decay) = (1.0, 0.0);
+        let rules = self.rules.as_slice();
+        let mut rule = 0;
+        while rule < rules.len() {
+            let applies = match rules[rule].scope {
+                Scope::All => true,
+                Scope::Vectors => node.spec.shape.rank() <= 1,
+                Scope::Named(name) => node.name.is_within(name),
+            };
+            if applies && let Some(value) = rules[rule].group.learning_rate_factor {
+                factor = value;
+            }
+            if applies && let Some(value) = rules[rule].group.weight_decay {
+                decay = value;
+            }
+            rule += 1;
+        }
+        Some(GroupRun::new(self.info[i].leaf.offset(), node.len(), factor, decay))
+    }
+
+    /// The group that starts with parameter `i`: it and those that follow it with the same settings.
+    pub(super) const fn group_from(&self, i: usize) -> Option<GroupRun> {
+        let Some(mut run) = self.group(i) else { return None };
+        let mut before = i;
+        while before > 0 {
+            before -= 1;
+            if let Some(other) = self.group(before) {
+                if other.has_settings_of(&run) {
+                    return None;
+                }
+                break;
+            }
+        }
+        let mut after = i + 1;
+        while after < self.nodes.len() {
+            if let Some(other) = self.group(after) {
+                if !other.has_settings_of(&run) {
+                    break;
+                }
+                run = run.longer_by(other.len());
+            }
+            after += 1;
+        }
+        Some(run)
+    }
+
+    pub(super) const fn groups_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.group_from(i).is_some() as usize;
+            i += 1;
+        }
+        count
     }
 
     pub(super) const fn args_len(&self) -> usize {
@@ -90,7 +153,7 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
 mod on_the_heap {
     use alloc::vec::Vec;
 
-    use super::{Args, Backend, Input, Output, Source, Tensor};
+    use super::{Args, Backend, GroupRun, Input, Output, Source, Tensor};
     use crate::program::{Program, Sizes, Step};
 
     /// The tables of a program that was planned at run time.
@@ -100,6 +163,7 @@ mod on_the_heap {
         tensors: Vec<Tensor<'n>>,
         inputs: Vec<Input<'n>>,
         outputs: Vec<Output<'n>>,
+        groups: Vec<GroupRun>,
         sizes: Sizes,
     }
 
@@ -107,8 +171,8 @@ mod on_the_heap {
         /// The program over these tables.
         #[must_use]
         pub fn program(&self) -> Program<'_, B> {
-            let Self { steps, args, tensors, inputs, outputs, sizes } = self;
-            Program { steps, args, tensors, inputs, outputs, sizes: *sizes }
+            let Self { steps, args, tensors, inputs, outputs, groups, sizes } = self;
+            Program { steps, args, tensors, inputs, outputs, groups, sizes: *sizes }
         }
     }
 
@@ -120,7 +184,8 @@ mod on_the_heap {
                 args: nodes.clone().filter_map(|i| self.args(i)).collect(),
                 tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
                 inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
-                outputs: nodes.filter_map(|i| self.output(i)).collect(),
+                outputs: nodes.clone().filter_map(|i| self.output(i)).collect(),
+                groups: nodes.filter_map(|i| self.group_from(i)).collect(),
                 sizes,
             }
         }

@@ -1,6 +1,7 @@
 //! What can go wrong when a program runs.
 
 use super::Space;
+use crate::optim::SettingError;
 
 /// Why a run was refused. Parameters, moments and state are unchanged then, but for one case that says so: checks precede
 /// the first write to them.
@@ -65,12 +66,14 @@ pub enum RunError {
         /// The loss.
         loss: f32,
     },
-    /// The norm of the gradients overflowed or is no number, so they cannot be clipped, and there is no update. State, such
-    /// as running statistics, has taken the batch in.
+    /// A gradient, or where they are clipped their norm, overflowed or is no number, so there is no update. State, such as
+    /// running statistics, has taken the batch in.
     GradientNotFinite {
-        /// The norm.
-        norm: f32,
+        /// The gradient, or the norm.
+        found: f32,
     },
+    /// The optimizer has an impossible setting.
+    Setting(SettingError),
     /// The program was planned to infer: it has no loss and no backward pass.
     NotTraining,
     /// The program is fused, so it keeps no gradients.
@@ -101,7 +104,8 @@ impl core::fmt::Display for RunError {
                 write!(f, "input {input}, element {element} is {value}, not a class index: there are {classes} classes")
             }
             Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was updated"),
-            Self::GradientNotFinite { norm } => write!(f, "the norm of the gradients is {norm}; nothing was updated"),
+            Self::GradientNotFinite { found } => write!(f, "a gradient or their norm is {found}; nothing was updated"),
+            Self::Setting(error) => core::fmt::Display::fmt(&error, f),
             Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
             Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
             Self::BrokenPlan => f.write_str("operands of a step overlap: the program's plan is broken"),

@@ -1,9 +1,9 @@
 //! One planned step, and how it is run.
 
-use super::{Memory, RunError, Space};
+use super::{GroupRun, Memory, Program, RunError, Space};
 use crate::backend::{Backend, Real};
 use crate::ops::{Args, Backward, BackwardCall, Forward, ForwardCall, MAX_INPUTS, Over, OverGradient};
-use crate::optim::Optimizer;
+use crate::optim::{HEADER_LEN, Optimizer};
 
 /// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,9 +100,22 @@ impl<B: Backend> Step<B> {
     };
 }
 
-/// Updates the parameters from `first` on, as many as there are `grads`; `params_len` is the length of one slot of moments.
+/// What is the same for all steps of a backward pass.
+pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
+    pub(super) program: &'p Program<'p, B>,
+    pub(super) inputs: &'p [&'p [B::Elem]],
+    pub(super) coefficients: &'p O::Coefficients,
+    /// The gradient of the loss with respect to itself.
+    pub(super) seed: B::Elem,
+    /// Whether gradients of parameters are added to what their space holds.
+    pub(super) accumulate: bool,
+}
+
+/// Updates the parameters of `group` from `first` on, as many as there are `grads`; `params_len` is the length of one slot of
+/// moments.
 pub(super) fn update<B: Backend, O: Optimizer<B>>(
-    rates: &O::Rates,
+    coefficients: &O::Coefficients,
+    group: &GroupRun,
     params: &mut [B::Elem],
     grads: &[B::Elem],
     moments: &mut [B::Elem],
@@ -110,13 +123,14 @@ pub(super) fn update<B: Backend, O: Optimizer<B>>(
     first: usize,
 ) {
     let range = first..first + grads.len();
-    let mut slots = moments.chunks_exact_mut(params_len.max(1));
+    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default().chunks_exact_mut(params_len.max(1));
     let mut slot = |used: bool| match slots.next() {
         Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
         _ => Default::default(),
     };
     let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
-    O::update(rates, params.get_mut(range.clone()).unwrap_or_default(), grads, moments);
+    let params = params.get_mut(range.clone()).unwrap_or_default();
+    O::update(coefficients, &group.settings(), params, grads, moments);
 }
 
 /// The operands of a step that lie in the work space, borrowed at once. The borrow checks that what is written overlaps
@@ -167,35 +181,30 @@ impl<B: Backend> Step<B> {
 
     pub(super) fn backward<O: Optimizer<B>>(
         &self,
-        table: &[Args],
+        pass: &Pass<'_, B, O>,
         memory: &mut Memory<'_, B::Elem>,
-        inputs: &[&[B::Elem]],
-        rates: &O::Rates,
-        params_len: usize,
     ) -> Result<(), RunError> {
+        let Pass { program, inputs, accumulate, .. } = *pass;
         let operands = self.operands(memory.work)?;
         let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
         let x = leaves.resolve(self.x, operands.x);
         let Operands { y, dy, out: work_out, saved, scratch, .. } = operands;
-        let args = self.args(table);
-        let out = match self.out.space() {
-            Space::Grads => memory.grads.get_mut(self.out.range()).unwrap_or_default(),
-            Space::State => memory.state.get_mut(self.out.range()).unwrap_or_default(),
-            _ => &mut *work_out,
+        let args = self.args(program.args);
+        let (out, adds) = match self.out.space() {
+            Space::Grads => (memory.grads.get_mut(self.out.range()).unwrap_or_default(), accumulate),
+            Space::State => (memory.state.get_mut(self.out.range()).unwrap_or_default(), false),
+            _ => (&mut *work_out, false),
         };
         match self.action {
             Action::Backward { run, over, copy, add } => {
                 if copy {
                     move_to(out, if matches!(over, OverGradient::Saved) { &*saved } else { dy }, false);
                 }
-                run(BackwardCall { args, x, y, saved, dy, dx: out, add, scratch, first_row: 0 });
+                run(BackwardCall { args, x, y, saved, dy, dx: out, add: add || adds, scratch, first_row: 0 });
             }
-            Action::Move { add } => move_to(out, x[0], add),
-            Action::Seed => out.fill(B::Elem::ONE),
-            Action::Update => {
-                let first = self.param.offset();
-                update::<B, O>(rates, memory.params, operands.x[0], memory.moments, params_len, first);
-            }
+            Action::Move { add } => move_to(out, x[0], add || adds),
+            Action::Seed => out.fill(pass.seed),
+            Action::Update => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0]),
             Action::UpdateRows { run, rows, row_len } => {
                 let (rows, row_len, count) = (rows as usize, row_len as usize, self.param.len());
                 let mut done = 0;
@@ -207,14 +216,29 @@ impl<B: Backend> Step<B> {
                     let first_row = done / row_len.max(1);
                     run(BackwardCall { args, x, y, saved, dy, dx, add: false, scratch, first_row });
                     let grads = out.get(..len).unwrap_or_default();
-                    let first = self.param.offset() + done;
-                    update::<B, O>(rates, memory.params, grads, memory.moments, params_len, first);
+                    self.update_range(pass, memory.params, memory.moments, done, grads);
                     done += len.max(1);
                 }
             }
             Action::Forward { .. } => return Err(RunError::BrokenPlan),
         }
         Ok(())
+    }
+
+    /// Updates the parameter at `param` from its element `done` on.
+    fn update_range<O: Optimizer<B>>(
+        &self,
+        pass: &Pass<'_, B, O>,
+        params: &mut [B::Elem],
+        moments: &mut [B::Elem],
+        done: usize,
+        grads: &[B::Elem],
+    ) {
+        let first = self.param.offset() + done;
+        let params_len = pass.program.params_len();
+        if let Some(group) = pass.program.groups.iter().find(|group| group.range().contains(&first)) {
+            update::<B, O>(pass.coefficients, group, params, grads, moments, params_len, first);
+        }
     }
 }
 
