@@ -120,7 +120,7 @@ fn training_allocates_nothing() {
     }
     check("Adam, gradients kept and clipped", &ADAM, Adam::new(0.01));
     check("Adam, fused", &FUSED, Adam::new(0.01));
-    check("momentum, gradients kept", &MOMENTUM, Momentum::new(0.01, 0.9));
+    check("momentum, gradients kept", &MOMENTUM, Sgd::new(0.01).momentum(0.9));
     check("gradient descent, fused", &SGD, Sgd::new(0.01));
 }
 
@@ -131,7 +131,7 @@ fn runs_gradients_and_outputs_allocate_nothing() {
         let mut memory = ADAM.memory(&mut slab)?;
         ADAM.init(&mut memory, 7)?;
         ADAM.gradients(&mut memory, &INPUTS)?;
-        let norm = slabgrad::optim::norm::<Strict<f32>>(memory.grads);
+        let norm = slabgrad::optim::norm::<Strict<f32>>(memory.grads, slabgrad::optim::Norm::L2);
         ADAM.run(&mut memory, &INPUTS)?;
         INFER.run(&mut memory, &[&IMAGES[..64]])?;
         let sum: f32 = INFER.output(&memory, "p").unwrap_or_default().iter().sum();
