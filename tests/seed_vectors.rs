@@ -196,6 +196,30 @@ fn run_operation(entry: &Value) -> Option<Found> {
             let outcome = run(ops::conv2d::op::<Double>(), spec, &[&x, &w], &ones(spec));
             vec![("y", outcome.y), ("shape", axes(spec.shape)[1..].to_vec())]
         }
+        "rmsnorm" | "batchnorm2d_train" => return run_normalisation(entry),
+        "conv2d_shape" => {
+            let [size, k, stride, padding] = ["hw", "k", "stride", "pad"].map(|key| lengths(&entry["inputs"][key])[0]);
+            let output = Window2d::size(k).stride(stride).padding(padding).output(0, size).unwrap();
+            vec![("out_hw", vec![f64::from(output as u32)])]
+        }
+        name @ ("global_avg_pool" | "global_avg_pool*2") => {
+            let (shape, x) = image(entry);
+            let spec = ops::global_avg_pool2d::spec(shape).unwrap();
+            let pool = |dy: &[f64]| run(ops::global_avg_pool2d::op::<Double>(), spec, &[&x], dy);
+            if name == "global_avg_pool*2" {
+                return Some(vec![("dx", pool(&[2.0]).gradients[0].clone())]);
+            }
+            let (y, target) = (pool(&ones(spec)).y, numbers(&entry["expected"]["half_mse_target"]));
+            let (_, dy) = mse(&y, &target, 0.5);
+            vec![("y", y), ("dx", pool(&dy).gradients[0].clone()), ("half_mse_target", target)]
+        }
+        _ => return None,
+    })
+}
+
+fn run_normalisation(entry: &Value) -> Option<Found> {
+    let ones = |spec: Spec| vec![1.0; spec.shape.len()];
+    Some(match entry["op"].as_str()? {
         "rmsnorm" => {
             let ((x_shape, x), (w_shape, w)) = (tensor(entry, "x"), tensor(entry, "w"));
             let spec = ops::rms_norm::spec(x_shape, Some(w_shape), 1, numbers(&entry["inputs"]["eps"])[0]).unwrap();
@@ -212,22 +236,6 @@ fn run_operation(entry: &Value) -> Option<Found> {
             let outcome = run_with_state(ops::batch_norm::op::<Double>(), spec, &[&x, &w, &b], &state, &ones(spec));
             let (mean, variance) = outcome.state.split_at(w.len());
             vec![("y", outcome.y), ("mean", mean.to_vec()), ("var_biased", variance.to_vec())]
-        }
-        "conv2d_shape" => {
-            let [size, k, stride, padding] = ["hw", "k", "stride", "pad"].map(|key| lengths(&entry["inputs"][key])[0]);
-            let output = Window2d::size(k).stride(stride).padding(padding).output(0, size).unwrap();
-            vec![("out_hw", vec![f64::from(output as u32)])]
-        }
-        name @ ("global_avg_pool" | "global_avg_pool*2") => {
-            let (shape, x) = image(entry);
-            let spec = ops::global_avg_pool2d::spec(shape).unwrap();
-            let pool = |dy: &[f64]| run(ops::global_avg_pool2d::op::<Double>(), spec, &[&x], dy);
-            if name == "global_avg_pool*2" {
-                return Some(vec![("dx", pool(&[2.0]).gradients[0].clone())]);
-            }
-            let (y, target) = (pool(&ones(spec)).y, numbers(&entry["expected"]["half_mse_target"]));
-            let (_, dy) = mse(&y, &target, 0.5);
-            vec![("y", y), ("dx", pool(&dy).gradients[0].clone()), ("half_mse_target", target)]
         }
         _ => return None,
     })

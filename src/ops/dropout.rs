@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn about_as_many_elements_are_dropped_as_asked() {
         for p in [0.1, 0.5, 0.9] {
-            let y = run(Dropout::new(p), 0, &[1.0_f64; 20_000], &[0.0, 0.0]).y;
+            let y = run(Dropout::new(p), 0, &vec![1.0_f64; 20_000], &[0.0, 0.0]).y;
             let dropped = y.iter().filter(|&&y| y == 0.0).count() as f64;
             let deviation = (20_000.0 * p * (1.0 - p)).sqrt();
             assert!((dropped - 20_000.0 * p).abs() < 4.0 * deviation, "{dropped} of 20000 with p = {p}");
