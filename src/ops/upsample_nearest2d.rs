@@ -58,7 +58,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [width, rows, columns, ..] = call.args.lengths();
     let row = (width * columns).max(1);
-    for (block, x) in call.y.chunks_exact_mut(row * rows.max(1)).zip(call.x[0].chunks_exact(width.max(1))) {
+    for (block, x) in call.y.chunks_exact_mut((row * rows).max(1)).zip(call.x[0].chunks_exact(width.max(1))) {
         for y in block.chunks_exact_mut(row) {
             for (y, &x) in y.chunks_exact_mut(columns.max(1)).zip(x) {
                 y.fill(x);
@@ -73,7 +73,7 @@ fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }
-    for (dx, block) in call.dx.chunks_exact_mut(width.max(1)).zip(call.dy.chunks_exact(row * rows.max(1))) {
+    for (dx, block) in call.dx.chunks_exact_mut(width.max(1)).zip(call.dy.chunks_exact((row * rows).max(1))) {
         for dy in block.chunks_exact(row) {
             for (dx, dy) in dx.iter_mut().zip(dy.chunks_exact(columns.max(1))) {
                 dy.iter().for_each(|&dy| *dx += dy);
