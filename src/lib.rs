@@ -2,7 +2,7 @@
 //! host with the same bits.
 //!
 //! A network is a constant: a [`Graph`](graph::Graph) that `const fn`s record, with the shapes in the types. The compiler
-//! differentiates it and lays it out in memory ([`plan`]), and the program runs on slices ([`program`]).
+//! differentiates it and lays it out in memory ([`plan`]), and the program runs on slices ([`program`](mod@program)).
 //!
 //! ```
 //! use slabgrad::prelude::*;
