@@ -2,7 +2,7 @@
 //! host with the same bits.
 //!
 //! A network is a constant: a [`Graph`](graph::Graph) that `const fn`s record, with the shapes in the types. The compiler
-//! differentiates it and lays it out in memory ([`plan`]), and the program runs on slices ([`program`]).
+//! differentiates it and lays it out in memory ([`plan`]), and the program runs on slices ([`program`](mod@program)).
 //!
 //! ```
 //! use slabgrad::prelude::*;
@@ -70,10 +70,18 @@ pub mod prelude {
     pub use crate::backend::{Backend, Real, Strict};
     pub use crate::graph::{Graph, Indices, Var};
     pub use crate::init::Init;
+    pub use crate::ops::avg_pool2d::CountPadding;
+    pub use crate::ops::batch_norm::BatchNorm;
+    pub use crate::ops::conv_transpose2d::ConvTranspose2d;
+    pub use crate::ops::conv1d::Conv1d;
     pub use crate::ops::conv2d::Conv2d;
     pub use crate::ops::cross_entropy::CrossEntropy;
+    pub use crate::ops::dropout::Dropout;
+    pub use crate::ops::group_norm::GroupNorm;
+    pub use crate::ops::layer_norm::LayerNorm;
     pub use crate::ops::linear::Linear;
-    pub use crate::ops::{Reduction, Window2d};
+    pub use crate::ops::rms_norm::RmsNorm;
+    pub use crate::ops::{Reduction, Window1d, Window2d};
     pub use crate::optim::{Adagrad, AmsGrad, ParamGroup, RmsProp, Schedule};
     pub use crate::optim::{Adam, Momentum, Sgd};
     pub use crate::plan::{NotFinite, Plan, Training};

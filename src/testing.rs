@@ -21,6 +21,8 @@ pub struct Outcome<E> {
     pub y: Vec<E>,
     /// The gradient of `Σ y dy` with respect to each input; empty where the input is not differentiable.
     pub gradients: Vec<Vec<E>>,
+    /// The state after the step; empty where the operation was run without.
+    pub state: Vec<E>,
 }
 
 /// Runs `op` on `inputs`, forward and backward from `dy`.
@@ -40,6 +42,21 @@ pub struct Outcome<E> {
 /// ```
 #[must_use]
 pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy: &[B::Elem]) -> Outcome<B::Elem> {
+    run_with_state(op, spec, inputs, &[], dy)
+}
+
+/// The same from this state; an empty one stands for none.
+///
+/// # Panics
+/// As [`run`], and when the state is shorter than the operation's.
+#[must_use]
+pub fn run_with_state<B: Backend>(
+    op: &'static Op<B>,
+    spec: Spec,
+    inputs: &[&[B::Elem]],
+    state: &[B::Elem],
+    dy: &[B::Elem],
+) -> Outcome<B::Elem> {
     let differentiable = |i: usize| op.view || !matches!(op.backward[i], Gradient::None);
     let mut g = Graph::<B, 8>::new();
     let mut ids = Vec::<Id>::new();
@@ -53,7 +70,11 @@ pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy
             g.input_dyn(NAMES[i], shape)
         });
     }
+    let kept = g.state("", "state", Shape::new([state.len()]), Init::Zeros);
     let y = g.apply_dyn(op, &ids, spec);
+    if !state.is_empty() {
+        g.with_state(kept);
+    }
     let seed = g.input_dyn("dy", Shape::new([dy.len()]));
     fed.push(dy);
     let loss = g.apply_dyn(weighted_sum::<B>(), &[y, seed], Spec::new(Shape::SCALAR));
@@ -67,12 +88,14 @@ pub fn run<B: Backend>(op: &'static Op<B>, spec: Spec, inputs: &[&[B::Elem]], dy
     for (i, x) in inputs.iter().enumerate().filter(|(i, _)| differentiable(*i)) {
         program.tensor_mut(&mut memory, NAMES[i]).expect("the parameter is in the graph").copy_from_slice(x);
     }
+    program.tensor_mut(&mut memory, "state").expect("the state is in the graph").copy_from_slice(state);
     let run = program.gradients_of_any_loss(&mut memory, &fed);
     run.unwrap_or_else(|error| panic!("{}: {error}", op.name));
     let gradient = |i: usize| program.gradient(&memory, NAMES[i]).unwrap_or_default().to_vec();
     Outcome {
         y: program.output(&memory, "y").unwrap_or_default().to_vec(),
         gradients: (0..inputs.len()).map(gradient).collect(),
+        state: program.tensor(&memory, "state").unwrap_or_default().to_vec(),
     }
 }
 
@@ -108,7 +131,22 @@ pub fn check_gradients(
     dy: &[f64],
     tolerance: f64,
 ) -> Result<f64, String> {
-    let outcome = run(op, spec, inputs, dy);
+    check_gradients_with_state(op, spec, inputs, &[], dy, tolerance)
+}
+
+/// The same from this state; an empty one stands for none.
+///
+/// # Errors
+/// As [`check_gradients`].
+pub fn check_gradients_with_state(
+    op: &'static Op<Strict<f64>>,
+    spec: Spec,
+    inputs: &[&[f64]],
+    state: &[f64],
+    dy: &[f64],
+    tolerance: f64,
+) -> Result<f64, String> {
+    let outcome = run_with_state(op, spec, inputs, state, dy);
     let mut worst = 0.0_f64;
     for (i, gradient) in outcome.gradients.iter().enumerate() {
         for (element, &found) in gradient.iter().enumerate() {
@@ -117,7 +155,7 @@ pub fn check_gradients(
                 moved[element] = x;
                 let moved: Vec<&[f64]> =
                     (0..inputs.len()).map(|j| if j == i { &moved[..] } else { inputs[j] }).collect();
-                let y = run(op, spec, &moved, dy).y;
+                let y = run_with_state(op, spec, &moved, state, dy).y;
                 y.iter().zip(dy).map(|(y, dy)| y * dy).sum::<f64>()
             };
             let x = inputs[i][element];

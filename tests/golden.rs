@@ -15,8 +15,10 @@ use common::{
 use serde_json::Value;
 use slabgrad::backend::{Backend, Real, Strict};
 use slabgrad::error::ShapeError;
+use slabgrad::ops::avg_pool2d::CountPadding;
+use slabgrad::ops::batch_norm::BatchNorm;
 use slabgrad::ops::cross_entropy::CrossEntropy;
-use slabgrad::ops::{Op, Reduction, Spec, Window2d};
+use slabgrad::ops::{Op, Reduction, Spec, Window1d, Window2d};
 use slabgrad::optim::{
     Adagrad, Adam, Constant, Cosine, Exponential, Group, Linear, MultiStep, Norm, Optimizer, Polynomial, RmsProp,
     Schedule, Sgd, StepDecay, Warmup, clip_by_norm, clip_by_value,
@@ -85,18 +87,11 @@ const NOT_YET: &[(&str, &str)] = &[
     ("permute", "permute"),
     ("slice", "slice"),
     ("sdpa", "attention"),
-    ("conv1d", "conv1d"),
-    ("conv_transpose2d", "conv_transpose2d"),
-    ("avgpool2d", "avg_pool2d"),
-    ("groupnorm", "group_norm"),
-    ("layernorm", "layer_norm"),
-    ("rmsnorm", "rms_norm"),
     ("bce_with_logits", "bce_with_logits"),
     ("kl_div", "kl_div"),
     ("l1", "l1"),
     ("log_softmax+nll", "nll"),
     ("smooth_l1", "smooth_l1"),
-    ("batchnorm2d", "batch_norm2d"),
 ];
 
 /// The files with one operation per case, and the others that this test reads.
@@ -118,7 +113,11 @@ struct Row<B: Backend> {
 
 type Call<B> = (&'static Op<B>, Result<Spec, ShapeError>);
 
-fn table<B: Backend>() -> [Row<B>; 14] {
+fn table<B: Backend>() -> Vec<Row<B>> {
+    basic().into_iter().chain(windows_and_normalisations()).collect()
+}
+
+fn basic<B: Backend>() -> [Row<B>; 14] {
     let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
     [
         row("relu", "relu", &["x"], &[], |c| Ok((ops::relu::op(), Ok(ops::relu::spec(c.shape("x")))))),
@@ -170,6 +169,67 @@ fn table<B: Backend>() -> [Row<B>; 14] {
         row("mse", "mse", &["x", "target"], &["reduction"], |c| {
             Ok((ops::mse::op(), ops::mse::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
         }),
+    ]
+}
+
+fn windows_and_normalisations<B: Backend>() -> [Row<B>; 11] {
+    let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
+    [
+        row("conv1d", "conv1d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |c| {
+            let groups = c.pair("groups", 1)?[0];
+            let window = c.window_1d(1)?;
+            Ok((ops::conv1d::op(), ops::conv1d::spec(c.shape("x"), c.shape("w"), c.optional("b"), window, groups)))
+        }),
+        row(
+            "conv_transpose2d",
+            "conv_transpose2d",
+            &["x", "w", "b"],
+            &["layout", "stride", "padding", "output_padding", "dilation", "groups"],
+            |c| {
+                c.only("layout", "NCHW/IOHW")?;
+                let (groups, more) = (c.pair("groups", 1)?[0], c.pair("output_padding", 0)?);
+                let (x, w, b) = (c.shape("x"), c.shape("w"), c.optional("b"));
+                let window = c.window([1, 1])?;
+                Ok((ops::conv_transpose2d::op(), ops::conv_transpose2d::spec(x, w, b, window, more, groups)))
+            },
+        ),
+        row("maxpool1d", "max_pool1d", &["x"], &["kernel", "stride", "padding", "dilation"], |c| {
+            let window = c.window_1d(c.pair("kernel", 1)?[0])?;
+            Ok((ops::max_pool1d::op(), ops::max_pool1d::spec(c.shape("x"), window)))
+        }),
+        row("avgpool1d", "avg_pool1d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |c| {
+            let window = c.window_1d(c.pair("kernel", 1)?[0])?;
+            Ok((ops::avg_pool1d::op(), ops::avg_pool1d::spec(c.shape("x"), window, c.count_padding())))
+        }),
+        row("avgpool2d", "avg_pool2d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |c| {
+            let window = c.window(c.pair("kernel", 1)?)?;
+            Ok((ops::avg_pool2d::op(), ops::avg_pool2d::spec(c.shape("x"), window, c.count_padding())))
+        }),
+        row("upsample_nearest", "upsample_nearest2d", &["x"], &["scale"], |c| {
+            let spec = ops::upsample_nearest2d::spec(c.shape("x"), c.pair("scale", 1)?);
+            Ok((ops::upsample_nearest2d::op(), spec))
+        }),
+        row("layernorm", "layer_norm", &["x", "gamma", "beta"], &["normalized_dims", "eps"], |c| {
+            let axes = c.pair("normalized_dims", 1)?[0];
+            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
+            Ok((ops::layer_norm::op(), ops::layer_norm::spec(c.shape("x"), weight, bias, axes, c.epsilon())))
+        }),
+        row("rmsnorm", "rms_norm", &["x", "gamma"], &["eps", "formula"], |c| {
+            c.only("formula", "x/sqrt(mean(x^2)+eps)*gamma")?;
+            Ok((ops::rms_norm::op(), ops::rms_norm::spec(c.shape("x"), c.optional("gamma"), 1, c.epsilon())))
+        }),
+        row("groupnorm", "group_norm", &["x", "gamma", "beta"], &["groups", "eps"], |c| {
+            let groups = c.pair("groups", 1)?[0];
+            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
+            Ok((ops::group_norm::op(), ops::group_norm::spec(c.shape("x"), weight, bias, groups, c.epsilon())))
+        }),
+        // The steps of `batchnorm.json` are run by `Tally::batch_norm`.
+        row("batchnorm2d", "batch_norm", &["x", "gamma", "beta"], &["momentum", "eps", "running_var", "init"], |c| {
+            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
+            Ok((ops::batch_norm::op(), ops::batch_norm::spec(c.shape("x"), weight, bias, c.batch_norm())))
+        }),
+        // No golden file has a case: PyTorch's masks come from another generator.
+        row("dropout", "dropout", &["x"], &["p"], |c| c.not_yet("p")),
     ]
 }
 
@@ -227,6 +287,25 @@ impl<'f> Case<'f> {
     fn window(&self, size: [usize; 2]) -> Result<Window2d, NotYet> {
         let window = Window2d::rect(size).padding_hw(self.pair("padding", 0)?).dilation_hw(self.pair("dilation", 1)?);
         Ok(if self.attr("stride").is_null() { window } else { window.stride_hw(self.pair("stride", 1)?) })
+    }
+
+    /// The same over one axis.
+    fn window_1d(&self, size: usize) -> Result<Window1d, NotYet> {
+        let [padding, dilation] = [self.pair("padding", 0)?[0], self.pair("dilation", 1)?[0]];
+        let window = Window1d::size(size).padding(padding).dilation(dilation);
+        Ok(if self.attr("stride").is_null() { window } else { window.stride(self.pair("stride", 1)?[0]) })
+    }
+
+    fn count_padding(&self) -> CountPadding {
+        if self.attr("count_include_pad") == false { CountPadding::No } else { CountPadding::Yes }
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.attr("eps").as_f64().unwrap_or(1e-5)
+    }
+
+    fn batch_norm(&self) -> BatchNorm {
+        BatchNorm::new().epsilon(self.epsilon()).momentum(self.attr("momentum").as_f64().unwrap_or(0.1))
     }
 
     /// An axis of `input`; negative ones count from behind the last.
@@ -312,6 +391,40 @@ impl Tally {
         for (input, want) in json["grads"].as_object().expect("grads is an object") {
             let i = operands.iter().position(|name| name == input).expect("a gradient is of an input");
             self.compare(&format!("{name}: d{input}"), &outcome.gradients[i], &numbers(want), max_abs(input));
+        }
+        Ok(())
+    }
+
+    /// Runs three training steps of a batch normalisation, with the running statistics that each leaves to the next, then a
+    /// step in evaluation.
+    fn batch_norm<B: Backend<Elem: Into<f64>>>(&mut self, json: &Value) -> Result<(), NotYet> {
+        let case = Case { json };
+        if case.op() != "batchnorm2d" {
+            return Err(NotYet(case.op().to_string()));
+        }
+        let tensor = |value: &Value| elements::<B::Elem>(&numbers(value));
+        let [weight, bias] = ["gamma", "beta"].map(|name| tensor(&json["inputs"][name]));
+        let channels = [0.0, 1.0].map(|initial| vec![initial; weight.len()]).concat();
+        let mut state = elements::<B::Elem>(&channels);
+        for (i, step) in json["steps"].as_array().expect("steps is an array").iter().enumerate() {
+            let mode = step["mode"].as_str().expect("a step has a mode");
+            let op = if mode == "train" { ops::batch_norm::op() } else { ops::batch_norm::op_eval() };
+            let (x, affine) = (shape(&step["x"]), Some(Shape::new([weight.len()])));
+            let spec = ops::batch_norm::spec(x, affine, affine, case.batch_norm()).expect("the shapes fit");
+            let (x, dy) = (tensor(&step["x"]), tensor(&step["grad_output"]));
+            let outcome = testing::run_with_state::<B>(op, spec, &[&x, &weight, &bias], &state, &dy);
+
+            let max_abs = |tensor: &str| step["f32_err"][tensor][0].as_f64().unwrap_or(0.0);
+            let (mean, variance) = outcome.state.split_at(weight.len());
+            let found = [("output", &outcome.y[..]), ("running_mean", mean), ("running_var", variance)];
+            for (name, found) in found {
+                self.compare(&format!("batch_norm, step {i}: {name}"), found, &numbers(&step[name]), max_abs(name));
+            }
+            for (name, found) in ["x", "gamma", "beta"].iter().zip(&outcome.gradients) {
+                let want = numbers(&step["grads"][name]);
+                self.compare(&format!("batch_norm, step {i} ({mode}): d{name}"), found, &want, max_abs(name));
+            }
+            state = outcome.state;
         }
         Ok(())
     }
@@ -520,6 +633,10 @@ fn run_file(name: &str, file: &Value) -> Tally {
             "schedule" => {
                 let double = tally.schedule::<Strict<f64>>(case);
                 double.and_then(|()| tally.schedule::<Strict<f32>>(case))
+            }
+            "batchnorm" => {
+                let double = tally.batch_norm::<Strict<f64>>(case);
+                double.and_then(|()| tally.batch_norm::<Strict<f32>>(case))
             }
             _ => {
                 let double = tally.operation::<Strict<f64>>(case);

@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use slabgrad::graph::{Id, Name};
 use slabgrad::ops::{self, ForwardCall, Gradient, Op, Spec};
 use slabgrad::prelude::*;
-use slabgrad::testing::{check_gradients, run, weighted_sum};
+use slabgrad::testing::{check_gradients_with_state, run, run_with_state, weighted_sum};
 
 type Double = Strict<f64>;
 
@@ -21,21 +21,32 @@ type Double = Strict<f64>;
 const TOLERANCE: f64 = 1e-7;
 
 /// The operations that the tests below check.
-const CHECKED: [&str; 14] = [
+const CHECKED: [&str; 25] = [
     "add",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "conv1d",
     "conv2d",
+    "conv_transpose2d",
     "cross_entropy",
+    "dropout",
     "global_avg_pool2d",
+    "group_norm",
+    "layer_norm",
     "linear",
     "log_softmax",
     "matmul",
+    "max_pool1d",
     "max_pool2d",
     "mse",
     "relu",
     "reshape",
+    "rms_norm",
     "sigmoid",
     "softmax",
     "tanh",
+    "upsample_nearest2d",
 ];
 
 #[test]
@@ -63,16 +74,27 @@ fn values(seed: u32, len: usize) -> Vec<f64> {
 
 /// Checks the gradients of an operation: by central differences, and in other surroundings.
 fn check(op: &'static Op<Double>, spec: Spec, operands: &[Vec<f64>]) -> Result<(), TestCaseError> {
+    check_with_state(op, spec, operands, &[])
+}
+
+/// The same for an operation that starts from this state.
+fn check_with_state(
+    op: &'static Op<Double>,
+    spec: Spec,
+    operands: &[Vec<f64>],
+    state: &[f64],
+) -> Result<(), TestCaseError> {
     let operands: Vec<&[f64]> = operands.iter().map(Vec::as_slice).collect();
     let dy = values(7, spec.shape.len());
-    check_gradients(op, spec, &operands, &dy, TOLERANCE).map_err(TestCaseError::fail)?;
-    let alone = run(op, spec, &operands, &dy);
+    check_gradients_with_state(op, spec, &operands, state, &dy, TOLERANCE).map_err(TestCaseError::fail)?;
+    let alone = run_with_state(op, spec, &operands, state, &dy);
+    let run_in_graph = |operands: &[&[f64]], reading| run_in_graph(op, spec, operands, state, &dy, reading);
 
-    let (y, gradients) = run_in_graph(op, spec, &operands, &dy, Reading::Alone);
+    let (y, gradients) = run_in_graph(&operands, Reading::Alone);
     prop_assert_eq!(&y, &alone.y, "{} in place, the output", op.name);
     prop_assert_eq!(&gradients, &alone.gradients, "{} in place, the gradients", op.name);
 
-    let (_, gradients) = run_in_graph(op, spec, &operands, &dy, Reading::WithATwin);
+    let (_, gradients) = run_in_graph(&operands, Reading::WithATwin);
     for (found, dx) in gradients.iter().zip(&alone.gradients) {
         let want: Vec<f64> = dx.iter().map(|dx| 2.0 * dx).collect();
         let near = relative_difference(found, &want) < 1e-14;
@@ -83,8 +105,8 @@ fn check(op: &'static Op<Double>, spec: Spec, operands: &[Vec<f64>]) -> Result<(
         && a.len() == b.len()
         && alone.gradients.iter().all(|gradient| !gradient.is_empty())
     {
-        let alone = run(op, spec, &[a, a], &dy);
-        let (y, gradients) = run_in_graph(op, spec, &[a, a], &dy, Reading::OneOperandTwice);
+        let alone = run_with_state(op, spec, &[a, a], state, &dy);
+        let (y, gradients) = run_in_graph(&[a, a], Reading::OneOperandTwice);
         prop_assert_eq!(&y, &alone.y, "{} of a value with itself, the output", op.name);
         let want: Vec<f64> = alone.gradients[0].iter().zip(&alone.gradients[1]).map(|(da, db)| da + db).collect();
         let near = relative_difference(&gradients[0], &want) < 1e-14;
@@ -109,6 +131,7 @@ fn run_in_graph(
     op: &'static Op<Double>,
     spec: Spec,
     operands: &[&[f64]],
+    state: &[f64],
     dy: &[f64],
     reading: Reading,
 ) -> (Vec<f64>, Vec<Vec<f64>>) {
@@ -130,11 +153,18 @@ fn run_in_graph(
     }
     let seed = g.input_dyn("dy", Shape::new([dy.len()]));
     inputs.push(dy);
+    let kept = g.state("", "state", Shape::new([state.len()]), Init::Zeros);
     let y = g.apply_dyn(op, &ids, spec);
+    if !state.is_empty() {
+        g.with_state(kept);
+    }
     g.output_dyn("y", y);
     let mut loss = g.apply_dyn(weighted_sum(), &[y, seed], Spec::new(Shape::SCALAR));
     if reading == Reading::WithATwin {
         let twin = g.apply_dyn(op, &ids, spec);
+        if !state.is_empty() {
+            g.with_state(kept);
+        }
         let other = g.apply_dyn(weighted_sum(), &[twin, seed], Spec::new(Shape::SCALAR));
         let sum = ops::add::spec(Shape::SCALAR, Shape::SCALAR).unwrap();
         loss = g.apply_dyn(ops::add::op_same(), &[loss, other], sum);
@@ -145,6 +175,7 @@ fn run_in_graph(
     let program = tables.program();
     let mut slab = vec![f64::NAN; program.slab_len()];
     let mut memory = program.memory(&mut slab).unwrap();
+    program.tensor_mut(&mut memory, "state").expect("it is in the graph").copy_from_slice(state);
     for (name, x) in NAMES.iter().zip(operands) {
         if let Some(parameter) = program.tensor_mut(&mut memory, name) {
             parameter.copy_from_slice(x);
@@ -363,6 +394,216 @@ fn conv2d_with_stride_padding_dilation_and_groups() {
         let found = run(op, spec, &slices, &want).y;
         prop_assert!(relative_difference(&found, &want) < 1e-14, "conv2d: {found:?}, by the definition {want:?}");
         check(op, spec, &operands)
+    });
+}
+
+#[test]
+fn conv1d_is_conv2d_on_images_of_height_1() {
+    let channels = (1..=2_usize, 1..=3_usize, 1..=2_usize, 1..=2_usize);
+    let window = (1..=3_usize, 1..=3_usize, 0..=2_usize, 1..=2_usize);
+    let shapes = (channels, 1..=7_usize, window, any::<bool>());
+    for_random(128, shapes, |((batch, groups, inputs, outputs), length, window, with_bias)| {
+        let (size, stride, padding, dilation) = window;
+        let x = Shape::new([batch, groups * inputs, length]);
+        let weight = Shape::new([groups * outputs, inputs, size]);
+        let bias = with_bias.then_some(Shape::new([groups * outputs]));
+        let window = Window1d::size(size).stride(stride).padding(padding).dilation(dilation);
+        let spec = ops::conv1d::spec(x, weight, bias, window, groups);
+        prop_assume!(spec.is_ok());
+        let (spec, op) = (spec.unwrap(), ops::conv1d::op());
+        let mut operands = vec![values(1, x.len()), values(2, weight.len())];
+        operands.extend(bias.map(|bias| values(3, bias.len())));
+
+        let of_height_1 = |shape: Shape| Shape::new([shape.axis(0), shape.axis(1), 1, shape.axis(2)]);
+        let window = Window2d::rect([1, size]).stride_hw([1, stride]).padding_hw([0, padding]);
+        let window = window.dilation_hw([1, dilation]);
+        let spec_2d = ops::conv2d::spec(of_height_1(x), of_height_1(weight), bias, window, groups).unwrap();
+        prop_assert_eq!(of_height_1(spec.shape), spec_2d.shape);
+        let (slices, dy): (Vec<&[f64]>, _) =
+            (operands.iter().map(Vec::as_slice).collect(), values(4, spec.shape.len()));
+        let (found, want) = (run(op, spec, &slices, &dy), run(ops::conv2d::op::<Double>(), spec_2d, &slices, &dy));
+        prop_assert_eq!((found.y, found.gradients), (want.y, want.gradients));
+        check(op, spec, &operands)
+    });
+}
+
+#[test]
+fn conv_transpose2d_with_stride_padding_dilation_and_groups() {
+    let channels = (1..=2_usize, 1..=3_usize, 1..=2_usize, 1..=2_usize);
+    let settings = (Window::strategy(), [0..=1_usize, 0..=1], any::<bool>());
+    for_random(192, (channels, [1..=4_usize, 1..=4], settings), |(channels, [height, width], settings)| {
+        let ((batch, groups, inputs, outputs), (window, more, with_bias)) = (channels, settings);
+        let x = Shape::new([batch, groups * inputs, height, width]);
+        let weight = Shape::new([groups * inputs, outputs, window.size[0], window.size[1]]);
+        let bias = with_bias.then_some(Shape::new([groups * outputs]));
+        let spec = ops::conv_transpose2d::spec(x, weight, bias, window.settings(), more, groups);
+        prop_assume!(spec.is_ok());
+        let (spec, op) = (spec.unwrap(), ops::conv_transpose2d::op());
+        let mut operands = vec![values(1, x.len()), values(2, weight.len())];
+        operands.extend(bias.map(|bias| values(3, bias.len())));
+
+        // By the definition: each element of the input adds the weights to the output.
+        let (image, y) = ([spec.shape.axis(2), spec.shape.axis(3)], spec.shape);
+        let mut want: Vec<f64> =
+            positions(y).map(|(_, o, _)| operands.get(2).map_or(0.0, |bias: &Vec<f64>| bias[o])).collect();
+        for (element, (n, c, at)) in positions(x).enumerate() {
+            for o in 0..outputs {
+                for (tap, (p, q)) in
+                    (0..window.size[0]).flat_map(|p| (0..window.size[1]).map(move |q| (p, q))).enumerate()
+                {
+                    let place = |axis: usize, tap: usize| {
+                        let at = at[axis] * window.stride[axis] + tap * window.dilation[axis];
+                        at.checked_sub(window.padding[axis]).filter(|&at| at < image[axis])
+                    };
+                    if let (Some(i), Some(j)) = (place(0, p), place(1, q)) {
+                        let map = n * y.axis(1) + c / inputs * outputs + o;
+                        let weight = operands[1][(c * outputs + o) * window.size[0] * window.size[1] + tap];
+                        want[(map * image[0] + i) * image[1] + j] += operands[0][element] * weight;
+                    }
+                }
+            }
+        }
+        let slices: Vec<&[f64]> = operands.iter().map(Vec::as_slice).collect();
+        let found = run(op, spec, &slices, &want).y;
+        let near = relative_difference(&found, &want) < 1e-14;
+        prop_assert!(near, "conv_transpose2d: {found:?}, by the definition {want:?}");
+        check(op, spec, &operands)
+    });
+}
+
+#[test]
+fn avg_pool2d_with_and_without_counting_padding() {
+    let shapes = (1..=2_usize, 1..=2_usize, [1..=6_usize, 1..=6], Window::strategy(), any::<bool>());
+    for_random(192, shapes, |(batch, channels, [height, width], window, counts)| {
+        let x = Shape::new([batch, channels, height, width]);
+        let padding = if counts { CountPadding::Yes } else { CountPadding::No };
+        let spec = ops::avg_pool2d::spec(x, window.settings(), padding);
+        prop_assume!(spec.is_ok());
+        let (spec, op) = (spec.unwrap(), ops::avg_pool2d::op());
+        let data = values(1, x.len());
+        let definition = |(n, c, at): (usize, usize, [usize; 2])| {
+            let seen = window.view(x, &data, n * channels + c, at);
+            let count = if counts { seen.len() } else { seen.iter().flatten().count() };
+            seen.into_iter().flatten().sum::<f64>() / f64::from(count as u32)
+        };
+        let want: Vec<f64> = positions(spec.shape).map(definition).collect();
+        let found = run(op, spec, &[&data], &want).y;
+        prop_assert!(relative_difference(&found, &want) < 1e-14, "avg_pool2d: {found:?}, by the definition {want:?}");
+        check(op, spec, &[data])
+    });
+}
+
+#[test]
+fn pooling_over_one_axis_is_that_of_images_of_height_1() {
+    let window = (1..=3_usize, 1..=3_usize, 0..=1_usize, 1..=2_usize);
+    for_random(96, (shapes(2), 1..=7_usize, window), |(channels, length, (size, stride, padding, dilation))| {
+        let (batch, channels) = (channels.axis(0), channels.axis(1));
+        let (x, image) = (Shape::new([batch, channels, length]), Shape::new([batch, channels, 1, length]));
+        let window = Window1d::size(size).stride(stride).padding(padding).dilation(dilation);
+        let window_2d = Window2d::rect([1, size]).stride_hw([1, stride]).padding_hw([0, padding]);
+        let window_2d = window_2d.dilation_hw([1, dilation]);
+        let max = ops::max_pool1d::spec(x, window);
+        prop_assume!(max.is_ok());
+        let average = |padding| {
+            let spec = ops::avg_pool1d::spec(x, window, padding);
+            (
+                ops::avg_pool1d::op(),
+                spec,
+                ops::avg_pool2d::op::<Double>(),
+                ops::avg_pool2d::spec(image, window_2d, padding),
+            )
+        };
+        let max =
+            (ops::max_pool1d::op(), max, ops::max_pool2d::op::<Double>(), ops::max_pool2d::spec(image, window_2d));
+        // All different, and far apart.
+        let data: Vec<f64> = (0..x.len()).map(|i| f64::from((i * 7 % 31) as u32) * 0.1 + i as f64 * 0.001).collect();
+        for (op, spec, op_2d, spec_2d) in [max, average(CountPadding::Yes), average(CountPadding::No)] {
+            let (spec, spec_2d) = (spec.unwrap(), spec_2d.unwrap());
+            let dy = values(4, spec.shape.len());
+            let (found, want) = (run(op, spec, &[&data], &dy), run(op_2d, spec_2d, &[&data], &dy));
+            prop_assert_eq!((found.y, found.gradients), (want.y, want.gradients));
+            check(op, spec, std::slice::from_ref(&data))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn upsample_nearest2d_repeats_every_element() {
+    for_random(64, (shapes(4), [1..=3_usize, 1..=3]), |(x, factors)| {
+        let (spec, op) = (ops::upsample_nearest2d::spec(x, factors).unwrap(), ops::upsample_nearest2d::op());
+        let data = values(1, x.len());
+        let want: Vec<f64> = positions(spec.shape)
+            .map(|(n, c, [i, j])| {
+                let row = (n * x.axis(1) + c) * x.axis(2) + i / factors[0];
+                data[row * x.axis(3) + j / factors[1]]
+            })
+            .collect();
+        prop_assert_eq!(&run(op, spec, &[&data], &want).y, &want);
+        check(op, spec, &[data])
+    });
+}
+
+/// Weight and bias of this shape: none, the weight, or both.
+fn affine(shape: Shape, count: usize) -> ([Option<Shape>; 2], Vec<Vec<f64>>) {
+    let weight = (count > 0).then_some(shape);
+    let bias = (count > 1).then_some(shape);
+    ([weight, bias], (0..count).map(|i| values(2 + i as u32, shape.len())).collect())
+}
+
+/// An ε large enough that groups of nearly equal elements have moderate derivatives.
+const EPSILON: f64 = 0.1;
+
+#[test]
+fn layer_norm_and_rms_norm_over_one_to_three_axes() {
+    for_random(192, (shapes(1..=4), 1..=3_usize, 0..=2_usize, any::<u32>()), |(x, axes, parameters, seed)| {
+        prop_assume!(axes <= x.rank());
+        let normalised: Vec<usize> = (x.rank() - axes..x.rank()).map(|axis| x.axis(axis)).collect();
+        let ([weight, bias], others) = affine(Shape::from_slice(&normalised), parameters);
+        let mut operands = vec![values(seed, x.len())];
+        operands.extend(others);
+        let spec = ops::layer_norm::spec(x, weight, bias, axes, EPSILON).unwrap();
+        check(ops::layer_norm::op(), spec, &operands)?;
+        operands.truncate(2);
+        let spec = ops::rms_norm::spec(x, weight, axes, EPSILON).unwrap();
+        check(ops::rms_norm::op(), spec, &operands)
+    });
+}
+
+#[test]
+fn group_norm() {
+    let shapes = (shapes(0..=2), 1..=2_usize, 1..=3_usize, 1..=3_usize, 0..=2_usize);
+    for_random(128, shapes, |(plane, batch, groups, channels, parameters)| {
+        let axes = (0..plane.rank()).map(|axis| plane.axis(axis));
+        let axes: Vec<usize> = [batch, groups * channels].into_iter().chain(axes).collect();
+        let x = Shape::from_slice(&axes);
+        let ([weight, bias], others) = affine(Shape::new([groups * channels]), parameters);
+        let mut operands = vec![values(1, x.len())];
+        operands.extend(others);
+        let spec = ops::group_norm::spec(x, weight, bias, groups, EPSILON).unwrap();
+        check(ops::group_norm::op(), spec, &operands)
+    });
+}
+
+#[test]
+fn batch_norm_in_training_and_in_evaluation() {
+    for_random(128, (shapes(2..=4), 0..=2_usize, any::<u32>()), |(x, parameters, seed)| {
+        let ([weight, bias], others) = affine(Shape::new([x.axis(1)]), parameters);
+        let mut operands = vec![values(seed, x.len())];
+        operands.extend(others);
+        let spec = ops::batch_norm::spec(x, weight, bias, BatchNorm::new().epsilon(EPSILON)).unwrap();
+        let state: Vec<f64> = values(5, spec.state).into_iter().map(f64::abs).collect();
+        check_with_state(ops::batch_norm::op(), spec, &operands, &state)?;
+        check_with_state(ops::batch_norm::op_eval(), spec, &operands, &state)
+    });
+}
+
+#[test]
+fn dropout_has_the_gradient_of_its_mask() {
+    let probability = prop_oneof![Just(0.0), Just(1.0), 0.0..1.0];
+    for_random(96, (shapes(0..=5), probability, any::<u64>(), 0..9_u32), |(x, p, seed, step)| {
+        let spec = ops::dropout::spec(x, Dropout::new(p).seed(seed), step).unwrap();
+        check_with_state(ops::dropout::op(), spec, &[values(1, x.len())], &[f64::from(step), 0.0])
     });
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use slabgrad::graph::{Id, Name};
 use slabgrad::ops::Spec;
 use slabgrad::prelude::*;
-use slabgrad::testing::{Outcome, run, weighted_sum};
+use slabgrad::testing::{Outcome, run, run_with_state, weighted_sum};
 use slabgrad::{ops, optim};
 
 type Double = Strict<f64>;
@@ -25,10 +25,8 @@ const NOT_YET: &[(&str, &str)] = &[
     ("n_div", "div"),
     ("n_div_grad", "div"),
     ("n_div_zero", "div"),
-    ("n_rmsnorm", "rms_norm"),
     ("n_slice_row", "slice"),
     ("n_slice_two", "slice"),
-    ("n_bn", "batch_norm2d"),
     ("n_gelu_-2", "gelu"),
     ("n_gelu_-1", "gelu"),
     ("n_gelu_0", "gelu"),
@@ -109,7 +107,7 @@ fn axes(shape: Shape) -> Vec<f64> {
 fn mse(p: &[f64], t: &[f64], factor: f64) -> (Vec<f64>, Vec<f64>) {
     let shape = Shape::new([p.len()]);
     let spec = ops::mse::spec(shape, shape, ops::Reduction::Mean).unwrap();
-    let Outcome { y, gradients } = run(ops::mse::op::<Double>(), spec, &[p, t], &[factor]);
+    let Outcome { y, gradients, .. } = run(ops::mse::op::<Double>(), spec, &[p, t], &[factor]);
     (vec![y[0] * factor], gradients[0].clone())
 }
 
@@ -192,6 +190,7 @@ fn run_operation(entry: &Value) -> Option<Found> {
             let outcome = run(ops::conv2d::op::<Double>(), spec, &[&x, &w], &ones(spec));
             vec![("y", outcome.y), ("shape", axes(spec.shape)[1..].to_vec())]
         }
+        "rmsnorm" | "batchnorm2d_train" => return run_normalisation(entry),
         "conv2d_shape" => {
             let [size, k, stride, padding] = ["hw", "k", "stride", "pad"].map(|key| lengths(&entry["inputs"][key])[0]);
             let output = Window2d::size(k).stride(stride).padding(padding).output(0, size).unwrap();
@@ -207,6 +206,30 @@ fn run_operation(entry: &Value) -> Option<Found> {
             let (y, target) = (pool(&ones(spec)).y, numbers(&entry["expected"]["half_mse_target"]));
             let (_, dy) = mse(&y, &target, 0.5);
             vec![("y", y), ("dx", pool(&dy).gradients[0].clone()), ("half_mse_target", target)]
+        }
+        _ => return None,
+    })
+}
+
+fn run_normalisation(entry: &Value) -> Option<Found> {
+    let ones = |spec: Spec| vec![1.0; spec.shape.len()];
+    Some(match entry["op"].as_str()? {
+        "rmsnorm" => {
+            let ((x_shape, x), (w_shape, w)) = (tensor(entry, "x"), tensor(entry, "w"));
+            let spec = ops::rms_norm::spec(x_shape, Some(w_shape), 1, numbers(&entry["inputs"]["eps"])[0]).unwrap();
+            vec![("y", run(ops::rms_norm::op::<Double>(), spec, &[&x, &w], &ones(spec)).y)]
+        }
+        "batchnorm2d_train" => {
+            let ((shape, x), (channels, w), (_, b)) =
+                (tensor(entry, "x"), tensor(entry, "gamma"), tensor(entry, "beta"));
+            // Running statistics that are replaced by the batch's.
+            let settings =
+                BatchNorm::new().epsilon(numbers(&entry["inputs"]["eps"])[0]).momentum(1.0).biased_running_var();
+            let spec = ops::batch_norm::spec(shape, Some(channels), Some(channels), settings).unwrap();
+            let state = vec![0.0; 2 * w.len()];
+            let outcome = run_with_state(ops::batch_norm::op::<Double>(), spec, &[&x, &w, &b], &state, &ones(spec));
+            let (mean, variance) = outcome.state.split_at(w.len());
+            vec![("y", outcome.y), ("mean", mean.to_vec()), ("var_biased", variance.to_vec())]
         }
         _ => return None,
     })

@@ -3,8 +3,8 @@
 //! The gradient goes to the element that was taken: of equal ones the first in row-major order. A window with a NaN gives
 //! NaN, and its gradient goes to the first NaN. Padding is never taken.
 
-use super::window::{Window2d, pack, source, unpack};
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
+use super::window::{for_each_window, pooling_spec};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, Window2d};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -25,52 +25,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
 /// When `x` has another number of axes, the window does not fit, or a window could lie in the padding alone: its padding
 /// is more than half of it, or its dilation steps over the input.
 pub const fn spec(x: Shape, window: Window2d) -> Result<Spec, ShapeError> {
-    let op = "max_pool2d";
-    if x.rank() != 4 {
-        return Err(ShapeError::Rank { op, operand: "the input", expected: "[n, c, h, w]", found: x });
-    }
-    let mut axis = 0;
-    while axis < 2 {
-        if window.padding[axis] > window.size[axis] / 2 {
-            let rule = "the padding is at most half of the window";
-            return Err(ShapeError::Setting { op, rule, found: window.padding[axis] as f64 });
-        }
-        if sees_only_padding(window, axis, x.axis(2 + axis)) {
-            let rule = "the dilation leaves no window in the padding alone";
-            return Err(ShapeError::Setting { op, rule, found: window.dilation[axis] as f64 });
-        }
-        axis += 1;
-    }
-    match (window.output_for(op, 0, x.axis(2)), window.output_for(op, 1, x.axis(3))) {
-        (Ok(height), Ok(width)) => {
-            let args = Args::new(&[
-                x.axis(2),
-                x.axis(3),
-                height,
-                width,
-                pack(window.size),
-                pack([window.step(0), window.step(1)]),
-                pack(window.padding),
-                pack(window.dilation),
-            ]);
-            Ok(Spec::new(Shape::new([x.axis(0), x.axis(1), height, width])).args(args))
-        }
-        (Err(error), _) | (_, Err(error)) => Err(error),
-    }
-}
-
-/// Whether a window steps over the whole input of length `input` along `axis`, from the padding before it to that after it.
-const fn sees_only_padding(window: Window2d, axis: usize, input: usize) -> bool {
-    let (padding, dilation, step) = (window.padding[axis], window.dilation[axis], window.step(axis));
-    let mut start = 0;
-    while dilation > 0 && step > 0 && start < padding {
-        let before = padding - start;
-        if before.next_multiple_of(dilation) - before >= input {
-            return true;
-        }
-        start += step;
-    }
-    false
+    pooling_spec("max_pool2d", x, window)
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
@@ -95,55 +50,38 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
-/// Calls `each` for every window of every plane, in the order of the output, with the largest element and where it lies.
-fn for_each_window<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, Option<usize>)) {
-    let [height, width, out_height, out_width, size, stride, padding, dilation, ..] = args.lengths();
-    let [size, stride, padding, dilation] = [size, stride, padding, dilation].map(unpack);
-    let plane_len = height * width;
-    for (index, plane) in x.chunks_exact(plane_len.max(1)).enumerate() {
-        for i in 0..out_height {
-            for j in 0..out_width {
-                let mut best = -E::INFINITY;
-                let mut best_at = None;
-                for p in 0..size[0] {
-                    let Some(row) = source(i, p, stride[0], dilation[0], padding[0], height) else {
-                        continue;
-                    };
-                    for q in 0..size[1] {
-                        let Some(column) = source(j, q, stride[1], dilation[1], padding[1], width) else {
-                            continue;
-                        };
-                        let at = row * width + column;
-                        let Some(&value) = plane.get(at) else {
-                            continue;
-                        };
-                        // The first of equals stays, and a NaN is never replaced.
-                        if best_at.is_none() || value > best || (value.is_nan() && !best.is_nan()) {
-                            (best, best_at) = (value, Some(at));
-                        }
-                    }
-                }
-                each(best, best_at.map(|at| index * plane_len + at));
+/// Calls `each` for every window, in the order of the output, with the largest element and where it lies.
+fn for_each_maximum<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, Option<usize>)) {
+    for_each_window(args, x.len(), |window| {
+        let (mut best, mut best_at) = (-E::INFINITY, None);
+        window.for_each(|at| {
+            let Some(&value) = x.get(at) else {
+                return;
+            };
+            // The first of equals stays, and a NaN is never replaced.
+            if best_at.is_none() || value > best || (value.is_nan() && !best.is_nan()) {
+                (best, best_at) = (value, Some(at));
             }
-        }
-    }
+        });
+        each(best, best_at);
+    });
 }
 
-fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+pub(super) fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let mut y = call.y.iter_mut();
-    for_each_window(call.args, call.x[0], |largest, _| {
+    for_each_maximum(call.args, call.x[0], |largest, _| {
         if let Some(y) = y.next() {
             *y = largest;
         }
     });
 }
 
-fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+pub(super) fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }
     let mut dy = call.dy.iter();
-    for_each_window(call.args, call.x[0], |_, at| {
+    for_each_maximum(call.args, call.x[0], |_, at| {
         if let (Some(&dy), Some(dx)) = (dy.next(), at.and_then(|at| call.dx.get_mut(at))) {
             *dx += dy;
         }

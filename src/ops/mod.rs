@@ -7,17 +7,30 @@
 //! see [`Graph::apply`](crate::graph::Graph::apply).
 
 pub mod add;
+pub mod avg_pool1d;
+pub mod avg_pool2d;
+pub mod batch_norm;
 mod broadcast;
+mod conv;
+pub mod conv1d;
 pub mod conv2d;
+pub mod conv_transpose2d;
 pub mod cross_entropy;
+pub mod dropout;
 pub mod global_avg_pool2d;
+pub mod group_norm;
+pub mod layer_norm;
 pub mod linear;
 pub mod log_softmax;
 pub mod matmul;
+pub mod max_pool1d;
 pub mod max_pool2d;
 pub mod mse;
+mod norm;
+mod planes;
 pub mod relu;
 pub mod reshape;
+pub mod rms_norm;
 mod runs;
 pub mod sigmoid;
 pub mod softmax;
@@ -25,9 +38,10 @@ pub mod tanh;
 #[cfg(test)]
 mod testing;
 mod unary;
+pub mod upsample_nearest2d;
 mod window;
 
-pub use window::Window2d;
+pub use window::{Window1d, Window2d};
 
 use crate::backend::{Backend, Real};
 use crate::shape::Shape;

@@ -1,0 +1,352 @@
+//! What the convolutions share: their shape rule, and the kernels that gather an image into columns, or scatter columns
+//! into one, around a matrix product.
+//!
+//! The kernels are named from the convolution's side: it reads an image and makes maps, one for each output channel. A
+//! transposed convolution runs the same ones with image and maps exchanged, a one-dimensional one runs them on images of
+//! height 1.
+
+use super::window::{Window2d, pack, source, unpack};
+use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes};
+use crate::backend::{Backend, Matrix, Real, Start};
+use crate::error::ShapeError;
+use crate::graph::{Graph, Id, Name, Var};
+use crate::init::Init;
+use crate::shape::{Dims, Shape};
+
+/// The lengths of a convolution that its window leaves open.
+pub(super) struct Sizes {
+    pub(super) channels: usize,
+    pub(super) image: [usize; 2],
+    pub(super) outputs: usize,
+    pub(super) maps: [usize; 2],
+    pub(super) groups: usize,
+}
+
+/// The arguments of the kernels, and the elements of scratch that each of them needs for its columns.
+pub(super) const fn args(sizes: &Sizes, window: &Window2d) -> (Args, usize) {
+    let args = Args::new(&[
+        sizes.channels,
+        sizes.image[0],
+        sizes.image[1],
+        sizes.outputs,
+        sizes.maps[0],
+        sizes.maps[1],
+        sizes.groups,
+        pack(window.size),
+        pack([window.step(0), window.step(1)]),
+        pack(window.padding),
+        pack(window.dilation),
+    ]);
+    let groups = if sizes.groups == 0 { 1 } else { sizes.groups };
+    let taps = sizes.channels / groups * window.size[0] * window.size[1];
+    (args, taps * block_rows(sizes.maps[0], sizes.maps[1]) * sizes.maps[1])
+}
+
+/// The spec of a convolution `op` of an image `[n, c, h, w]`; the caller has checked the number of axes.
+pub(super) const fn spec(
+    op: &'static str,
+    x: Shape,
+    weight: Shape,
+    bias: Option<Shape>,
+    window: Window2d,
+    groups: usize,
+) -> Result<Spec, ShapeError> {
+    let (channels, outputs) = (x.axis(1), weight.axis(0));
+    if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
+        let rule = "groups divide the input and the output channels";
+        return Err(ShapeError::Setting { op, rule, found: groups as f64 });
+    }
+    if channels / groups != weight.axis(1) {
+        let (what, against) = ("input channels of a group are", "weight expects");
+        return Err(ShapeError::Length { op, what, found: channels / groups, against, expected: weight.axis(1) });
+    }
+    if let Err(error) = check_bias(op, bias, outputs) {
+        return Err(error);
+    }
+    let window = Window2d { size: [weight.axis(2), weight.axis(3)], ..window };
+    let (height, width) = (window.output_for(op, 0, x.axis(2)), window.output_for(op, 1, x.axis(3)));
+    let maps = match (height, width) {
+        (Ok(height), Ok(width)) => [height, width],
+        (Err(error), _) | (_, Err(error)) => return Err(error),
+    };
+    let image = [x.axis(2), x.axis(3)];
+    let (args, columns) = args(&Sizes { channels, image, outputs, maps, groups }, &window);
+    let spec = Spec::new(Shape::new([x.axis(0), outputs, maps[0], maps[1]])).args(args);
+    Ok(Spec { scratch: columns, scratch_backward: [columns, columns, 0], ..spec })
+}
+
+/// A bias has one element for each output.
+pub(super) const fn check_bias(op: &'static str, bias: Option<Shape>, outputs: usize) -> Result<(), ShapeError> {
+    match bias {
+        Some(found) if !found.equals(&Shape::new([outputs])) => {
+            Err(ShapeError::Rank { op, operand: "the bias", expected: "[out], as the weight has it", found })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The input channels of a group; no group at all is an error of the specs.
+pub(super) const fn of_a_group(channels: usize, groups: usize) -> usize {
+    match channels.checked_div(groups) {
+        Some(of_a_group) => of_a_group,
+        None => channels,
+    }
+}
+
+/// The parameters of a layer: the weight's shape, the length of the bias if there is one, and how the weight starts.
+pub(super) struct Parameters {
+    pub(super) weight: Shape,
+    pub(super) bias: Option<usize>,
+    pub(super) init: Init,
+}
+
+/// Records a layer with parameters `name.weight` and `name.bias`.
+pub(super) const fn record<B: Backend, const N: usize, S: Dims>(
+    g: &mut Graph<B, N>,
+    name: &'static str,
+    op: &'static Op<B>,
+    x: Id,
+    parameters: Parameters,
+    spec: Result<Spec, ShapeError>,
+) -> Var<S> {
+    let weight = g.parameter_dyn(Name::new(name, "weight"), parameters.weight, parameters.init);
+    match parameters.bias {
+        Some(outputs) => {
+            let bias = g.parameter_dyn(Name::new(name, "bias"), Shape::new([outputs]), Init::Zeros);
+            g.record(name, op, &[x, weight, bias], spec)
+        }
+        None => g.record(name, op, &[x, weight], spec),
+    }
+}
+
+/// How many rows of the output are worked on at a time: enough pixels to fill registers, no more scratch than that needs.
+const fn block_rows(height: usize, width: usize) -> usize {
+    let rows = 16_usize.div_ceil(if width == 0 { 1 } else { width });
+    if rows < height { rows } else { height }
+}
+
+/// The arguments of the kernels, read once.
+pub(super) struct Geometry {
+    height: usize,
+    width: usize,
+    out_height: usize,
+    out_width: usize,
+    groups: usize,
+    /// Input channels of a group, and output channels of a group.
+    channels: usize,
+    outputs: usize,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    padding: [usize; 2],
+    dilation: [usize; 2],
+}
+
+/// A block of rows of the output of one sample and one group.
+struct Block {
+    /// Where the group's channels of the sample start in `x`, and where its weights start.
+    x: usize,
+    weight: usize,
+    /// Where the block starts in `y`.
+    y: usize,
+    first_row: usize,
+    rows: usize,
+}
+
+impl Geometry {
+    pub(super) fn new(args: &Args) -> Self {
+        let [channels, height, width, outputs, out_height, out_width, groups, kernel, stride, padding, dilation, _] =
+            args.lengths();
+        let groups = groups.max(1);
+        Self {
+            height,
+            width,
+            out_height,
+            out_width,
+            groups,
+            channels: channels / groups,
+            outputs: outputs / groups,
+            kernel: unpack(kernel),
+            stride: unpack(stride),
+            padding: unpack(padding),
+            dilation: unpack(dilation),
+        }
+    }
+
+    /// Weights of one output.
+    fn taps(&self) -> usize {
+        self.channels * self.kernel[0] * self.kernel[1]
+    }
+
+    pub(super) fn plane(&self) -> usize {
+        self.height * self.width
+    }
+
+    pub(super) fn out_plane(&self) -> usize {
+        self.out_height * self.out_width
+    }
+
+    /// Calls `each` for every block, samples outermost.
+    fn for_each_block(&self, y_len: usize, mut each: impl FnMut(&Self, Block)) {
+        let sample = self.groups * self.outputs * self.out_plane();
+        let rows_at_a_time = block_rows(self.out_height, self.out_width).max(1);
+        for n in 0..y_len / sample.max(1) {
+            for g in 0..self.groups {
+                let mut first_row = 0;
+                while first_row < self.out_height {
+                    let rows = rows_at_a_time.min(self.out_height - first_row);
+                    let x = (n * self.groups + g) * self.channels * self.plane();
+                    let y = (n * self.groups + g) * self.outputs * self.out_plane() + first_row * self.out_width;
+                    each(self, Block { x, weight: g * self.outputs * self.taps(), y, first_row, rows });
+                    first_row += rows;
+                }
+            }
+        }
+    }
+
+    /// Calls `each` with every row of `width` pixels in which one tap meets one row of the block: the tap, the row of the
+    /// block, where the tap's row of the input starts in a sample (`None` in the padding), and the tap's column. Rows of
+    /// the block are outermost.
+    fn for_each_tap_row(&self, block: &Block, mut each: impl FnMut(usize, usize, Option<usize>, usize)) {
+        for row in 0..block.rows {
+            let mut tap = 0;
+            for c in 0..self.channels {
+                for p in 0..self.kernel[0] {
+                    let (stride, dilation, padding) = (self.stride[0], self.dilation[0], self.padding[0]);
+                    let line = source(block.first_row + row, p, stride, dilation, padding, self.height)
+                        .map(|i| c * self.plane() + i * self.width);
+                    for q in 0..self.kernel[1] {
+                        each(tap, row, line, q);
+                        tap += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where column `q` of the window at column `j` lies in a row of the input.
+    fn column(&self, j: usize, q: usize) -> Option<usize> {
+        source(j, q, self.stride[1], self.dilation[1], self.padding[1], self.width)
+    }
+
+    /// Gathers the block's columns: the element of tap `t` for pixel `p` at `t * tap_step + p * pixel_step`.
+    fn gather<E: Real>(&self, block: &Block, x: &[E], columns: &mut [E], tap_step: usize, pixel_step: usize) {
+        let x = x.get(block.x..).unwrap_or_default();
+        self.for_each_tap_row(block, |tap, row, line, q| {
+            let line = line.and_then(|start| x.get(start..start + self.width)).unwrap_or_default();
+            let start = tap * tap_step + row * self.out_width * pixel_step;
+            let columns = columns.get_mut(start..).unwrap_or_default();
+            for (j, to) in columns.iter_mut().step_by(pixel_step.max(1)).take(self.out_width).enumerate() {
+                *to = self.column(j, q).and_then(|at| line.get(at)).copied().unwrap_or_default();
+            }
+        });
+    }
+
+    /// Writes the maps of an image, or adds to them.
+    pub(super) fn convolve<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        weight: &[B::Elem],
+        maps: &mut [B::Elem],
+        columns: &mut [B::Elem],
+        start: Start,
+    ) {
+        self.for_each_block(maps.len(), |geometry, block| {
+            let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
+            geometry.gather(&block, image, columns, pixels, 1);
+            let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: taps, col: 1 };
+            let columns = Matrix { data: columns, row: pixels, col: 1 };
+            let maps = maps.get_mut(block.y..).unwrap_or_default();
+            B::matmul([geometry.outputs, pixels, taps], weight, columns, maps, geometry.out_plane(), start);
+        });
+    }
+
+    /// Adds to the image what every element of the maps weighs in it: the transpose of [`Geometry::convolve`].
+    pub(super) fn scatter<B: Backend>(
+        &self,
+        image: &mut [B::Elem],
+        weight: &[B::Elem],
+        maps: &[B::Elem],
+        columns: &mut [B::Elem],
+    ) {
+        self.for_each_block(maps.len(), |geometry, block| {
+            let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
+            let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: 1, col: taps };
+            let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
+            B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
+            let image = image.get_mut(block.x..).unwrap_or_default();
+            geometry.for_each_tap_row(&block, |tap, row, line, q| {
+                let Some(line) = line.and_then(|start| image.get_mut(start..start + geometry.width)) else {
+                    return;
+                };
+                let start = tap * pixels + row * geometry.out_width;
+                let columns = columns.get(start..start + geometry.out_width).unwrap_or_default();
+                for (j, &from) in columns.iter().enumerate() {
+                    if let Some(to) = geometry.column(j, q).and_then(|at| line.get_mut(at)) {
+                        *to += from;
+                    }
+                }
+            });
+        });
+    }
+
+    /// Adds to the weights' gradient the products of the image and the maps.
+    pub(super) fn correlate<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        maps: &[B::Elem],
+        weight: &mut [B::Elem],
+        columns: &mut [B::Elem],
+    ) {
+        self.for_each_block(maps.len(), |geometry, block| {
+            let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
+            geometry.gather(&block, image, columns, 1, taps);
+            let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
+            let columns = Matrix { data: columns, row: taps, col: 1 };
+            let weight = weight.get_mut(block.weight..).unwrap_or_default();
+            B::matmul([geometry.outputs, taps, pixels], maps, columns, weight, taps, Start::Output);
+        });
+    }
+}
+
+/// Fills each plane of `y` with its channel's bias. Returns what products start from: these, or zeros where there is no
+/// bias.
+pub(super) fn start_from_bias<E: Real>(y: &mut [E], bias: &[E], plane: usize) -> Start {
+    for planes in y.chunks_exact_mut((bias.len() * plane).max(1)) {
+        for (y, &b) in planes.chunks_exact_mut(plane.max(1)).zip(bias) {
+            y.fill(b);
+        }
+    }
+    Start::adding(!bias.is_empty())
+}
+
+/// The forward kernel of a convolution.
+pub(super) fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    let geometry = Geometry::new(call.args);
+    let [x, weight, bias] = call.x;
+    let start = start_from_bias(call.y, bias, geometry.out_plane());
+    geometry.convolve::<B>(x, weight, call.y, call.scratch, start);
+}
+
+/// The gradient for its input.
+pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    Geometry::new(call.args).scatter::<B>(call.dx, call.x[1], call.dy, call.scratch);
+}
+
+/// The gradient for its weight.
+pub(super) fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    Geometry::new(call.args).correlate::<B>(call.x[0], call.dy, call.dx, call.scratch);
+}
+
+/// The gradient for its bias.
+pub(super) fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    planes::add_sums::<B>(call.dx, call.dy, Geometry::new(call.args).out_plane());
+}
