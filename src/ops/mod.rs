@@ -7,24 +7,49 @@
 //! see [`Graph::apply`](crate::graph::Graph::apply).
 
 pub mod add;
+pub mod amax;
+pub mod amin;
+mod axes;
 mod broadcast;
+pub mod broadcast_to;
+pub mod compensated_sum;
+pub mod concat;
 pub mod conv2d;
+pub mod cosine_similarity;
 pub mod cross_entropy;
+pub mod dot;
+pub mod embedding;
+pub mod gather;
 pub mod global_avg_pool2d;
+pub mod l2_norm;
+pub mod l2_normalize;
 pub mod linear;
 pub mod log_softmax;
+pub mod logsumexp;
 pub mod matmul;
 pub mod max_pool2d;
+pub mod mean;
 pub mod mse;
+pub mod pad;
+pub mod permute;
+pub mod prod;
+mod reduce;
 pub mod relu;
 pub mod reshape;
 mod runs;
 pub mod sigmoid;
+pub mod slice;
 pub mod softmax;
+pub mod squeeze;
+pub mod stack;
+mod strided;
+pub mod sum;
 pub mod tanh;
 #[cfg(test)]
 mod testing;
 mod unary;
+pub mod unsqueeze;
+pub mod var;
 mod window;
 
 pub use window::Window2d;
