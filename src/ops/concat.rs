@@ -94,13 +94,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 /// For each operand where its part of a block starts, and how long it is; and the block's length.
 fn parts(args: &Args) -> ([(usize, usize); MAX_INPUTS], usize) {
     let [block, a, b, c, ..] = args.lengths();
-    ([(0, a), (a, b), (a + b, c)], block.max(1))
+    ([(0, a), (a, b), (a + b, c)], block)
 }
 
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let (parts, block) = parts(call.args);
     for ((start, len), x) in parts.into_iter().zip(call.x) {
-        for (y, x) in call.y.chunks_exact_mut(block).zip(x.chunks_exact(len.max(1))) {
+        for (y, x) in call.y.chunks_exact_mut(block.max(1)).zip(x.chunks_exact(len.max(1))) {
             y.iter_mut().skip(start).zip(x).for_each(|(y, &x)| *y = x);
         }
     }
@@ -110,7 +110,7 @@ fn gradient<B: Backend, const OPERAND: usize>(call: BackwardCall<'_, B::Elem>) {
     const { assert!(OPERAND < MAX_INPUTS) };
     let (parts, block) = parts(call.args);
     let (start, len) = parts[OPERAND];
-    for (dx, dy) in call.dx.chunks_exact_mut(len.max(1)).zip(call.dy.chunks_exact(block)) {
+    for (dx, dy) in call.dx.chunks_exact_mut(len.max(1)).zip(call.dy.chunks_exact(block.max(1))) {
         for (dx, &dy) in dx.iter_mut().zip(dy.iter().skip(start)) {
             *dx = if call.add { *dx + dy } else { dy };
         }

@@ -79,9 +79,9 @@ impl Rows {
         Self { lengths: [a, b, c, d], strides: [i, j, k, l], index: [0; MAX_RANK - 1], at, stride: 1 }
     }
 
-    /// The length of the rows; at least 1, so that it can split a slice.
+    /// The length of the rows.
     pub(super) fn len(&self) -> usize {
-        self.lengths[0].max(1)
+        self.lengths[0]
     }
 
     /// How far apart the elements of a row lie in the other tensor.
@@ -115,7 +115,7 @@ impl Iterator for Rows {
 #[inline(always)]
 fn gather<E: Real>(rows: Rows, x: &[E], dense: &mut [E], each: impl Fn(&mut E, E)) {
     let (len, stride) = (rows.len(), rows.stride());
-    for (row, at) in dense.chunks_mut(len).zip(rows) {
+    for (row, at) in dense.chunks_mut(len.max(1)).zip(rows) {
         let x = x.get(at..).unwrap_or_default();
         match (stride, x.first()) {
             (1, _) => row.iter_mut().zip(x).for_each(|(y, &x)| each(y, x)),
@@ -129,7 +129,7 @@ fn gather<E: Real>(rows: Rows, x: &[E], dense: &mut [E], each: impl Fn(&mut E, E
 #[inline(always)]
 fn scatter<E: Real>(rows: Rows, x: &mut [E], dense: &[E], each: impl Fn(&mut E, E)) {
     let (len, stride) = (rows.len(), rows.stride());
-    for (row, at) in dense.chunks(len).zip(rows) {
+    for (row, at) in dense.chunks(len.max(1)).zip(rows) {
         let x = x.get_mut(at..).unwrap_or_default();
         match (stride, x.first_mut()) {
             (0, Some(x)) => row.iter().for_each(|&y| each(x, y)),
