@@ -68,7 +68,7 @@ pub mod testing;
 /// What most programs that use this crate name.
 pub mod prelude {
     pub use crate::backend::{Backend, Real, Strict};
-    pub use crate::graph::{Graph, Indices, Var};
+    pub use crate::graph::{Graph, IndexTensor, Indices, Var};
     pub use crate::init::Init;
     pub use crate::ops::avg_pool2d::CountPadding;
     pub use crate::ops::batch_norm::BatchNorm;
