@@ -6,25 +6,62 @@
 //! kernels' arguments and how much memory they need. A table in a user's own crate works just as well:
 //! see [`Graph::apply`](crate::graph::Graph::apply).
 
+pub mod abs;
 pub mod add;
+pub mod add_scalar;
+mod binary;
 mod broadcast;
+pub mod clamp;
 pub mod conv2d;
+pub mod cos;
 pub mod cross_entropy;
+pub mod div;
+pub mod elu;
+pub mod erf;
+pub mod exp;
+pub mod expm1;
+pub mod gelu;
 pub mod global_avg_pool2d;
+pub mod hardsigmoid;
+pub mod hardswish;
+pub mod hardtanh;
+pub mod leaky_relu;
 pub mod linear;
+pub mod log;
+pub mod log1p;
 pub mod log_softmax;
 pub mod matmul;
 pub mod max_pool2d;
+pub mod maximum;
+pub mod minimum;
+pub mod mish;
 pub mod mse;
+pub mod mul;
+pub mod mul_scalar;
+pub mod neg;
+pub mod pow;
+pub mod pow_scalar;
+pub mod reciprocal;
 pub mod relu;
+pub mod relu6;
 pub mod reshape;
+pub mod rsqrt;
 mod runs;
+pub mod safe_div;
+pub mod scale_shift;
 pub mod sigmoid;
+pub mod silu;
+pub mod sin;
 pub mod softmax;
+pub mod softplus;
+pub mod sqrt;
+pub mod square;
+pub mod sub;
 pub mod tanh;
 #[cfg(test)]
 mod testing;
 mod unary;
+pub mod where_;
 mod window;
 
 pub use window::Window2d;
