@@ -209,6 +209,8 @@ fn relu_away_from_its_kink() {
 
 /// An operation of one operand: its table, its spec by shape, and the places where it is not smooth.
 type Unary = (&'static Op<Double>, fn(Shape) -> Spec, &'static [f64]);
+/// Some of them, and where a number from -2 to 2 goes for them.
+type Group<'a> = (&'a [Unary], fn(f64) -> f64);
 
 #[test]
 fn unary_operations_away_from_their_kinks() {
@@ -248,7 +250,7 @@ fn unary_operations_away_from_their_kinks() {
         (ops::log1p::op(), ops::log1p::spec, &[]),
         (ops::pow_scalar::op(), |x| ops::pow_scalar::spec(x, -1.5), &[]),
     ];
-    let groups: [(&[Unary], fn(f64) -> f64); 3] = [(&near_0, |x| x), (&wide, |x| 4.0 * x), (&positive, |x| x + 2.3)];
+    let groups: [Group<'_>; 3] = [(&near_0, |x| x), (&wide, |x| 4.0 * x), (&positive, |x| x + 2.3)];
     for_random(32, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
         let x = values(seed, shape.len());
         for (operations, place) in groups {
@@ -295,12 +297,12 @@ struct Binary {
 }
 
 fn binary_operations() -> [Binary; 8] {
-    fn any(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+    fn both(lengths: [usize; 2]) -> [Vec<f64>; 2] {
         [values(1, lengths[0]), values(2, lengths[1])]
     }
-    /// The second, or both, from 0.3 to 4.3.
+    /// From 0.3 to 4.3.
     fn above_0(lengths: [usize; 2]) -> [Vec<f64>; 2] {
-        any(lengths).map(|x| x.into_iter().map(|x| x + 2.3).collect())
+        both(lengths).map(|x| x.into_iter().map(|x| x + 2.3).collect())
     }
     fn over_positive(lengths: [usize; 2]) -> [Vec<f64>; 2] {
         [values(1, lengths[0]), above_0(lengths)[1].clone()]
@@ -308,17 +310,17 @@ fn binary_operations() -> [Binary; 8] {
     fn positive_base(lengths: [usize; 2]) -> [Vec<f64>; 2] {
         [above_0(lengths)[0].clone(), values(2, lengths[1])]
     }
-    /// No two equal, nor near to it: odd and even tenths.
+    /// No two equal or nearly so: even and odd tenths.
     fn no_ties(lengths: [usize; 2]) -> [Vec<f64>; 2] {
-        let mut operands = any(lengths).map(|x| x.into_iter().map(|x| (x * 5.0).round() / 5.0).collect::<Vec<_>>());
+        let mut operands = both(lengths).map(|x| x.into_iter().map(|x| (x * 5.0).round() / 5.0).collect::<Vec<_>>());
         operands[1].iter_mut().for_each(|x| *x += 0.1);
         operands
     }
     let row = |op, spec, operands| Binary { op, spec, operands };
     [
-        row(ops::add::op, ops::add::spec, any),
-        row(ops::sub::op, ops::sub::spec, any),
-        row(ops::mul::op, ops::mul::spec, any),
+        row(ops::add::op, ops::add::spec, both),
+        row(ops::sub::op, ops::sub::spec, both),
+        row(ops::mul::op, ops::mul::spec, both),
         row(ops::div::op, ops::div::spec, over_positive),
         row(ops::safe_div::op, |a, b| ops::safe_div::spec(a, b, 0.5), over_positive),
         row(ops::maximum::op, ops::maximum::spec, no_ties),
@@ -335,7 +337,7 @@ fn check_binary(Binary { op, spec, operands }: &Binary, a: Shape, b: Shape) -> R
 fn binary_operations_with_every_pattern_of_broadcasting() {
     for operation in &binary_operations() {
         let lengths = [3, 2, 4];
-        // Those that share add's kernels differ in what they read, which two axes show.
+        // All have add's kernels and differ in what they read, which two axes show.
         let ranks = if (operation.op)(Shape::SCALAR, Shape::SCALAR).name == "add" { 3 } else { 2 };
         for rank in 0..=ranks {
             let y = &lengths[..rank];

@@ -100,56 +100,11 @@ type BinaryTable = fn(Shape, Shape) -> &'static ops::Op<Double>;
 /// Runs an entry of `ops`; `None` where its operation is not there.
 fn run_operation(entry: &Value) -> Option<Found> {
     let ones = |spec: Spec| vec![1.0; spec.shape.len()];
-    let unary = |op: &'static ops::Op<Double>, spec: fn(Shape) -> Spec| {
-        let (shape, x) = tensor(entry, "x");
-        let outcome = run(op, spec(shape), &[&x], &ones(spec(shape)));
-        vec![("y", outcome.y), ("dx", outcome.gradients[0].clone())]
-    };
-    let binary = |op: BinaryTable, spec: fn(Shape, Shape) -> _, operands: [&str; 2], gradients: [&'static str; 2]| {
-        let [(a_shape, a), (b_shape, b)] = operands.map(|name| tensor(entry, name));
-        let spec: Result<Spec, slabgrad::error::ShapeError> = spec(a_shape, b_shape);
-        let spec = spec.expect("the shapes broadcast");
-        let Outcome { y, gradients: found } = run(op(a_shape, b_shape), spec, &[&a, &b], &ones(spec));
-        let mut all = vec![("y", y)];
-        all.extend(gradients.into_iter().zip(found));
-        all
-    };
     let product = |a: (Shape, Vec<f64>), b: (Shape, Vec<f64>)| {
         let spec = ops::matmul::spec(a.0, b.0).unwrap();
         (spec.shape, run(ops::matmul::op::<Double>(), spec, &[&a.1, &b.1], &ones(spec)))
     };
     Some(match entry["op"].as_str()? {
-        "add" | "add broadcast [1]+[3], ones seed" => binary(ops::add::op, ops::add::spec, ["a", "b"], ["da", "db"]),
-        "sub" => binary(ops::sub::op, ops::sub::spec, ["a", "b"], ["da", "db"]),
-        "mul" => binary(ops::mul::op, ops::mul::spec, ["a", "b"], ["da", "db"]),
-        "div" => binary(ops::div::op, ops::div::spec, ["a", "b"], ["da", "db"]),
-        "pow" => binary(ops::pow::op, ops::pow::spec, ["x", "p"], ["dx", "dp"]),
-        "relu" => unary(ops::relu::op(), ops::relu::spec),
-        "sigmoid" => unary(ops::sigmoid::op(), ops::sigmoid::spec),
-        "tanh" => unary(ops::tanh::op(), ops::tanh::spec),
-        "sqrt" => unary(ops::sqrt::op(), ops::sqrt::spec),
-        "gelu_tanh" => unary(ops::gelu::op_tanh(), ops::gelu::spec),
-        "silu" => unary(ops::silu::op(), ops::silu::spec),
-        "softplus" => {
-            let (shape, x) = tensor(entry, "x");
-            let beta = numbers(&entry["inputs"]["beta"])[0];
-            let spec = ops::softplus::spec(shape, beta, ops::softplus::THRESHOLD).unwrap();
-            vec![("y", run(ops::softplus::op::<Double>(), spec, &[&x], &ones(spec)).y)]
-        }
-        name @ ("exp(x*x)" | "x*x+x") => {
-            // One parameter, one operand twice.
-            let (shape, x) = tensor(entry, "x");
-            let mut g = Graph::<Double>::new();
-            let p = g.parameter_dyn(Name::new("", "x"), shape, Init::Zeros);
-            let product = g.apply_dyn(ops::mul::op(shape, shape), &[p, p], ops::mul::spec(shape, shape).unwrap());
-            let y = if name == "x*x+x" {
-                g.apply_dyn(ops::add::op_same(), &[product, p], ops::add::spec(shape, shape).unwrap())
-            } else {
-                g.apply_dyn(ops::exp::op(), &[product], ops::exp::spec(shape))
-            };
-            g.loss_dyn(y);
-            vec![("dx", differentiate(&g, &[("x", x)], &[]).1.remove(0))]
-        }
         "softmax" => {
             let (shape, x) = tensor(entry, "x");
             let dy = vec![1.0; x.len()];
@@ -221,6 +176,58 @@ fn run_operation(entry: &Value) -> Option<Found> {
             let (y, target) = (pool(&ones(spec)).y, numbers(&entry["expected"]["half_mse_target"]));
             let (_, dy) = mse(&y, &target, 0.5);
             vec![("y", y), ("dx", pool(&dy).gradients[0].clone()), ("half_mse_target", target)]
+        }
+        _ => return run_element_wise(entry),
+    })
+}
+
+/// Runs an entry of `ops` whose operation is element-wise; `None` where it is not there.
+fn run_element_wise(entry: &Value) -> Option<Found> {
+    let ones = |spec: Spec| vec![1.0; spec.shape.len()];
+    let unary = |op: &'static ops::Op<Double>, spec: fn(Shape) -> Spec| {
+        let (shape, x) = tensor(entry, "x");
+        let outcome = run(op, spec(shape), &[&x], &ones(spec(shape)));
+        vec![("y", outcome.y), ("dx", outcome.gradients[0].clone())]
+    };
+    let binary = |op: BinaryTable, spec: fn(Shape, Shape) -> _, operands: [&str; 2], gradients: [&'static str; 2]| {
+        let [(a_shape, a), (b_shape, b)] = operands.map(|name| tensor(entry, name));
+        let spec: Result<Spec, slabgrad::error::ShapeError> = spec(a_shape, b_shape);
+        let spec = spec.expect("the shapes broadcast");
+        let Outcome { y, gradients: found } = run(op(a_shape, b_shape), spec, &[&a, &b], &ones(spec));
+        let mut all = vec![("y", y)];
+        all.extend(gradients.into_iter().zip(found));
+        all
+    };
+    Some(match entry["op"].as_str()? {
+        "add" | "add broadcast [1]+[3], ones seed" => binary(ops::add::op, ops::add::spec, ["a", "b"], ["da", "db"]),
+        "sub" => binary(ops::sub::op, ops::sub::spec, ["a", "b"], ["da", "db"]),
+        "mul" => binary(ops::mul::op, ops::mul::spec, ["a", "b"], ["da", "db"]),
+        "div" => binary(ops::div::op, ops::div::spec, ["a", "b"], ["da", "db"]),
+        "pow" => binary(ops::pow::op, ops::pow::spec, ["x", "p"], ["dx", "dp"]),
+        "relu" => unary(ops::relu::op(), ops::relu::spec),
+        "sigmoid" => unary(ops::sigmoid::op(), ops::sigmoid::spec),
+        "tanh" => unary(ops::tanh::op(), ops::tanh::spec),
+        "sqrt" => unary(ops::sqrt::op(), ops::sqrt::spec),
+        "gelu_tanh" => unary(ops::gelu::op_tanh(), ops::gelu::spec),
+        "silu" => unary(ops::silu::op(), ops::silu::spec),
+        "softplus" => {
+            let (shape, x) = tensor(entry, "x");
+            let beta = numbers(&entry["inputs"]["beta"])[0];
+            let spec = ops::softplus::spec(shape, beta, ops::softplus::THRESHOLD).unwrap();
+            vec![("y", run(ops::softplus::op::<Double>(), spec, &[&x], &ones(spec)).y)]
+        }
+        name @ ("exp(x*x)" | "x*x+x") => {
+            let (shape, x) = tensor(entry, "x");
+            let mut g = Graph::<Double>::new();
+            let p = g.parameter_dyn(Name::new("", "x"), shape, Init::Zeros);
+            let product = g.apply_dyn(ops::mul::op(shape, shape), &[p, p], ops::mul::spec(shape, shape).unwrap());
+            let y = if name == "x*x+x" {
+                g.apply_dyn(ops::add::op_same(), &[product, p], ops::add::spec(shape, shape).unwrap())
+            } else {
+                g.apply_dyn(ops::exp::op(), &[product], ops::exp::spec(shape))
+            };
+            g.loss_dyn(y);
+            vec![("dx", differentiate(&g, &[("x", x)], &[]).1.remove(0))]
         }
         _ => return None,
     })

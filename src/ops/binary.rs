@@ -127,3 +127,33 @@ fn gradient<B: Backend, F: Binary<B>, const OPERAND: usize>(
 ) -> B::Elem {
     if OPERAND == 0 { F::gradient_a(own, other, dy, args) } else { F::gradient_b(other, own, dy, args) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{maximum, mul, pow};
+    use super::*;
+    use crate::backend::Strict;
+
+    /// Programs have no empty tensors, other front ends may.
+    #[test]
+    fn empty_axes_are_left_alone() {
+        let cases: [(&[usize], &[usize]); 4] = [(&[0], &[0]), (&[2, 0], &[1]), (&[0, 3], &[3]), (&[1], &[2, 0])];
+        for (a, b) in cases {
+            let (a, b) = (Shape::from_slice(a), Shape::from_slice(b));
+            let (x, z) = (std::vec![2.0; a.len()], std::vec![3.0; b.len()]);
+            for op in [mul::op::<Strict<f32>>(a, b), maximum::op(a, b), pow::op(a, b)] {
+                let args = &spec(op.name, a, b).unwrap().args;
+                let x = [&x[..], &z, &[]];
+                let (y, saved, scratch, state) = (&mut [][..], &mut [][..], &mut [][..], &[][..]);
+                (op.forward)(ForwardCall { args, x, y, saved, scratch, state });
+                for (gradient, len) in op.backward.iter().zip([a.len(), b.len()]) {
+                    let Gradient::Kernel { run, .. } = gradient else { panic!("{} has a kernel", op.name) };
+                    let mut dx = std::vec![7.0; len];
+                    let (y, saved, dy, scratch) = (&[][..], &[][..], &[][..], &mut [][..]);
+                    run(BackwardCall { args, x, y, saved, dy, dx: &mut dx, add: false, scratch, first_row: 0 });
+                    assert!(dx.iter().all(|&dx| dx == 0.0), "{} of {a} and {b}: {dx:?}", op.name);
+                }
+            }
+        }
+    }
+}

@@ -1,8 +1,7 @@
 //! Keeps elements within bounds: `y = min(max(x, lower), upper)`, element-wise, in place where nothing else reads `x`. A bound
 //! may be infinite. A NaN goes through.
 //!
-//! `dx = dy` between the bounds; 0 at them and beyond. So it is for PyTorch from 2.15 on (earlier ones pass `dy` at the bounds
-//! themselves).
+//! `dx = dy` between the bounds; 0 at them and beyond, as in PyTorch 2.15 (earlier versions pass `dy` at the bounds).
 
 use super::unary::{self, Unary};
 use super::{Args, Op, Spec};
