@@ -65,6 +65,11 @@ pub mod shape;
 #[cfg(any(feature = "alloc", test))]
 pub mod testing;
 
+/// The README's program runs as written.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// What most programs that use this crate name.
 pub mod prelude {
     pub use crate::backend::{Backend, Real, Strict};

@@ -522,7 +522,8 @@ impl<B: Backend> Program<'_, B> {
         const { assert!(O::SLOTS <= 3, "an optimizer keeps at most three slots of moments") };
         self.check_training()?;
         optimizer.check().map_err(RunError::Setting)?;
-        memory::at_least(Space::Moments, HEADER_LEN + O::SLOTS * self.sizes.params, self.sizes.moments)
+        let planned = self.sizes.moments.saturating_sub(HEADER_LEN) / self.sizes.params.max(1);
+        if O::SLOTS > planned { Err(RunError::Slots { planned, needed: O::SLOTS }) } else { Ok(()) }
     }
 
     fn check_gradients_are_kept(&self) -> Result<(), RunError> {

@@ -105,11 +105,14 @@ const NAMES: [&str; MAX_INPUTS] = ["x0", "x1", "x2"];
 #[must_use]
 pub const fn weighted_sum<B: Backend>() -> &'static Op<B> {
     fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-        call.y[0] = B::dot(call.x[0], call.x[1]);
+        if let Some(y) = call.y.first_mut() {
+            *y = B::dot(call.x[0], call.x[1]);
+        }
     }
     fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+        let dy = call.dy.first().copied().unwrap_or_default();
         for (dx, &w) in call.dx.iter_mut().zip(call.x[1]) {
-            let share = w * call.dy[0];
+            let share = w * dy;
             *dx = if call.add { *dx + share } else { share };
         }
     }

@@ -75,6 +75,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
     /// An input of indices of any shape: whole numbers from 0, stored as elements. What reads them sets how many things they
     /// tell apart, and a run checks it.
+    #[track_caller]
     pub const fn indices<S: Dims>(&mut self, name: &'static str) -> Var<IndexTensor<S>> {
         Var::new(self.input_dyn(name, S::SHAPE))
     }

@@ -57,6 +57,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When height and width are not what the window gives, or the window does not fit.
+    #[track_caller]
     pub const fn avg_pool2d<
         const A: usize,
         const C: usize,
@@ -76,6 +77,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::avg_pool2d`].
+    #[track_caller]
     pub const fn avg_pool2d_with<
         const A: usize,
         const C: usize,

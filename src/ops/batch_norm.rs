@@ -136,6 +136,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has another number of axes.
+    #[track_caller]
     pub const fn batch_norm1d<S: Dims>(&mut self, name: &'static str, x: Var<S>) -> Var<S> {
         self.batch_norm1d_with(name, x, BatchNorm::new())
     }
@@ -144,6 +145,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::batch_norm1d`].
+    #[track_caller]
     pub const fn batch_norm1d_with<S: Dims>(&mut self, name: &'static str, x: Var<S>, settings: BatchNorm) -> Var<S> {
         if S::SHAPE.rank() > 3 {
             let (operand, expected) = ("the input", "[n, c] or [n, c, l]");
@@ -155,6 +157,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
     /// Batch normalisation of images, with parameters `name.weight`, which starts as ones, and `name.bias`, as zeros, and
     /// states `name.running_mean`, as zeros, and `name.running_var`, as ones; all `[C]`.
+    #[track_caller]
     pub const fn batch_norm2d<const A: usize, const C: usize, const H: usize, const W: usize>(
         &mut self,
         name: &'static str,
@@ -164,6 +167,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// The same with these settings.
+    #[track_caller]
     pub const fn batch_norm2d_with<const A: usize, const C: usize, const H: usize, const W: usize>(
         &mut self,
         name: &'static str,
@@ -173,6 +177,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         self.batch_norm(name, x, settings)
     }
 
+    #[track_caller]
     const fn batch_norm<S: Dims>(&mut self, name: &'static str, x: Var<S>, settings: BatchNorm) -> Var<S> {
         let channels = Shape::new([S::SHAPE.axis(1)]);
         let [weight, bias] = settings.affine.shapes(channels);

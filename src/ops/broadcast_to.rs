@@ -42,6 +42,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` does not broadcast to it.
+    #[track_caller]
     pub const fn broadcast_to<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, Y::SHAPE))
     }

@@ -63,6 +63,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `min` is above `max`, or one of them is NaN.
+    #[track_caller]
     pub const fn clamp<S: Dims>(&mut self, x: Var<S>, min: f64, max: f64) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, min, max))
     }

@@ -72,6 +72,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When there is no such axis, the others differ, or the annotated shape is another.
+    #[track_caller]
     pub const fn concat<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>, axis: isize) -> Var<Y> {
         self.record("", op(), &[a.id(), b.id()], spec(&[S::SHAPE, T::SHAPE], axis))
     }
@@ -80,6 +81,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::concat`].
+    #[track_caller]
     pub const fn concat3<S: Dims, T: Dims, U: Dims, Y: Dims>(
         &mut self,
         a: Var<S>,

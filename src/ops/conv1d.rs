@@ -105,6 +105,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the length is not what kernel, stride and padding give, or the groups do not divide the channels.
+    #[track_caller]
     pub const fn conv1d<const A: usize, const C: usize, const L: usize, const O: usize, const OL: usize>(
         &mut self,
         name: &'static str,

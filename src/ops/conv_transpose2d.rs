@@ -197,6 +197,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When height and width are not what kernel, stride and padding give, or the groups do not divide the channels.
+    #[track_caller]
     pub const fn conv_transpose2d<
         const A: usize,
         const C: usize,

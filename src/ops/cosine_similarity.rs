@@ -52,6 +52,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When there is no such axis, or the annotated shape is another.
+    #[track_caller]
     pub const fn cosine_similarity<S: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<S>, axis: Option<isize>) -> Var<Y> {
         self.record("", op(), &[a.id(), b.id()], spec(S::SHAPE, S::SHAPE, axis, EPSILON))
     }

@@ -37,6 +37,7 @@ pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The dot product of two vectors.
+    #[track_caller]
     pub const fn dot<const A: usize>(&mut self, a: Var<R1<A>>, b: Var<R1<A>>) -> Var<R0> {
         self.record("", op(), &[a.id(), b.id()], spec(a.shape(), b.shape()))
     }

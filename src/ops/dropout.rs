@@ -80,6 +80,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `p` is not in 0 to 1.
+    #[track_caller]
     pub const fn dropout<S: Dims>(&mut self, x: Var<S>, p: f64) -> Var<S> {
         self.dropout_with(x, Dropout::new(p))
     }
@@ -88,6 +89,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::dropout`].
+    #[track_caller]
     pub const fn dropout_with<S: Dims>(&mut self, x: Var<S>, settings: Dropout) -> Var<S> {
         let counter = self.dropout_counter();
         // No two nodes have the same place in the order of recording.
@@ -98,6 +100,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// The counter of training steps, recorded where it is not there yet.
+    #[track_caller]
     const fn dropout_counter(&mut self) -> Id {
         let name = Name::new("dropout", "counter");
         let mut i = 0;

@@ -50,6 +50,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `alpha` is below 0 or NaN.
+    #[track_caller]
     pub const fn elu<S: Dims>(&mut self, x: Var<S>, alpha: f64) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, alpha))
     }

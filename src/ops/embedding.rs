@@ -55,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn embedding<const V: usize, const D: usize, I: IndexDims, Y: Dims>(
         &mut self,
         name: &'static str,
@@ -69,6 +70,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When that is not the shape of the indices and `D`.
+    #[track_caller]
     pub const fn embedding_from<const V: usize, const D: usize, I: IndexDims, Y: Dims>(
         &mut self,
         weight: Var<R2<V, D>>,

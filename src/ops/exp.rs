@@ -38,6 +38,7 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `e^x`, element-wise.
+    #[track_caller]
     pub const fn exp<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }

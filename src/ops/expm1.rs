@@ -38,6 +38,7 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `e^x - 1`, accurate near 0, element-wise.
+    #[track_caller]
     pub const fn expm1<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }

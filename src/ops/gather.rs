@@ -55,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis, the index does not fit, or the annotated shape is another.
+    #[track_caller]
     pub const fn gather<S: Dims, I: IndexDims, Y: Dims>(&mut self, x: Var<S>, index: Var<I>, axis: isize) -> Var<Y> {
         if let Ok(axis) = axes::find("gather", S::SHAPE, axis) {
             self.index_below(index.id(), S::SHAPE.axis(axis));

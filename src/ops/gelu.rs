@@ -93,11 +93,13 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `x Φ(x)` with the normal distribution's `Φ`, element-wise: PyTorch's default.
+    #[track_caller]
     pub const fn gelu<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op_erf::<B>(), &[x.id()], spec(S::SHAPE))
     }
 
     /// `x Φ(x)` with the approximation of `Φ` by tanh, element-wise.
+    #[track_caller]
     pub const fn gelu_tanh<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op_tanh::<B>(), &[x.id()], spec(S::SHAPE))
     }

@@ -83,6 +83,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has fewer than two axes, or `groups` do not divide its channels.
+    #[track_caller]
     pub const fn group_norm<S: Dims>(&mut self, name: &'static str, x: Var<S>, groups: usize) -> Var<S> {
         self.group_norm_with(name, x, GroupNorm::groups(groups))
     }
@@ -91,6 +92,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::group_norm`].
+    #[track_caller]
     pub const fn group_norm_with<S: Dims>(&mut self, name: &'static str, x: Var<S>, settings: GroupNorm) -> Var<S> {
         let [weight, bias] = settings.affine.shapes(Shape::new([S::SHAPE.axis(1)]));
         let spec = spec(x.shape(), weight, bias, settings.groups, settings.epsilon);

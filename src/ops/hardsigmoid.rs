@@ -47,6 +47,7 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `min(max(x + 3, 0), 6) / 6`, element-wise.
+    #[track_caller]
     pub const fn hardsigmoid<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }

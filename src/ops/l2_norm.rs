@@ -33,6 +33,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis, one is named twice, or the annotated shape is another.
+    #[track_caller]
     pub const fn l2_norm<S: Dims, Y: Dims>(&mut self, x: Var<S>, axes: &[isize]) -> Var<Y> {
         let spec = spec(S::SHAPE, axes, reduce::keeps_axes(S::SHAPE, Y::SHAPE));
         self.record("", op(), &[x.id()], spec)

@@ -52,6 +52,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis.
+    #[track_caller]
     pub const fn l2_normalize<S: Dims>(&mut self, x: Var<S>, axis: Option<isize>) -> Var<S> {
         self.l2_normalize_with(x, axis, EPSILON)
     }
@@ -60,6 +61,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis, or `epsilon` is not above 0.
+    #[track_caller]
     pub const fn l2_normalize_with<S: Dims>(&mut self, x: Var<S>, axis: Option<isize>, epsilon: f64) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, axis, epsilon))
     }

@@ -87,6 +87,7 @@ impl Default for LayerNorm {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// A layer normalisation over the last axis, with parameters `name.weight`, which starts as ones, and `name.bias`, as zeros.
+    #[track_caller]
     pub const fn layer_norm<S: Dims>(&mut self, name: &'static str, x: Var<S>) -> Var<S> {
         self.layer_norm_with(name, x, LayerNorm::new())
     }
@@ -95,6 +96,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has fewer axes than are normalised over.
+    #[track_caller]
     pub const fn layer_norm_with<S: Dims>(&mut self, name: &'static str, x: Var<S>, settings: LayerNorm) -> Var<S> {
         let [weight, bias] = settings.affine.shapes(norm::last_axes(S::SHAPE, settings.axes));
         let spec = spec(x.shape(), weight, bias, settings.axes, settings.epsilon);

@@ -49,6 +49,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `slope` is below 0 or NaN.
+    #[track_caller]
     pub const fn leaky_relu<S: Dims>(&mut self, x: Var<S>, slope: f64) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, slope))
     }

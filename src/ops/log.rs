@@ -39,6 +39,7 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The natural logarithm of `x`, element-wise.
+    #[track_caller]
     pub const fn log<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }

@@ -32,6 +32,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the length is not what the window gives, or the window does not fit.
+    #[track_caller]
     pub const fn max_pool1d<const A: usize, const C: usize, const L: usize, const OL: usize>(
         &mut self,
         x: Var<R3<A, C, L>>,

@@ -61,6 +61,7 @@ pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The larger of `a` and `b`, element by element, for equal shapes; for others see [`Graph::maximum_broadcast`].
+    #[track_caller]
     pub const fn maximum<S: Dims>(&mut self, a: Var<S>, b: Var<S>) -> Var<S> {
         self.maximum_broadcast(a, b)
     }
@@ -69,6 +70,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
+    #[track_caller]
     pub const fn maximum_broadcast<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>) -> Var<Y> {
         self.record("", op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec(S::SHAPE, T::SHAPE))
     }

@@ -39,6 +39,7 @@ pub const fn spec(x: Shape, scalar: f64) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `scalar x`, element-wise.
+    #[track_caller]
     pub const fn mul_scalar<S: Dims>(&mut self, x: Var<S>, scalar: f64) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE, scalar))
     }

@@ -51,6 +51,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When there are more lengths than axes, not as many before as after, or the annotated shape is another.
+    #[track_caller]
     pub const fn pad<S: Dims, Y: Dims>(&mut self, x: Var<S>, before: &[usize], after: &[usize], value: f64) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, before, after, value))
     }

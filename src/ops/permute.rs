@@ -76,6 +76,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When not every axis of `x` is named once, or the annotated shape is another.
+    #[track_caller]
     pub const fn permute<S: Dims, Y: Dims>(&mut self, x: Var<S>, axes: &[isize]) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, axes))
     }
@@ -84,6 +85,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis, or the annotated shape is another.
+    #[track_caller]
     pub const fn transpose<S: Dims, Y: Dims>(&mut self, x: Var<S>, a: isize, b: isize) -> Var<Y> {
         self.record("", op(), &[x.id()], spec_transpose(S::SHAPE, a, b))
     }

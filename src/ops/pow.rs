@@ -55,6 +55,7 @@ pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `a` to the power `b`, element by element, for equal shapes; for others see [`Graph::pow_broadcast`].
+    #[track_caller]
     pub const fn pow<S: Dims>(&mut self, a: Var<S>, b: Var<S>) -> Var<S> {
         self.pow_broadcast(a, b)
     }
@@ -63,6 +64,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
+    #[track_caller]
     pub const fn pow_broadcast<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>) -> Var<Y> {
         self.record("", op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec(S::SHAPE, T::SHAPE))
     }

@@ -42,6 +42,7 @@ pub const fn spec(x: Shape, exponent: f64) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `x` to the power `exponent`, element-wise.
+    #[track_caller]
     pub const fn pow_scalar<S: Dims>(&mut self, x: Var<S>, exponent: f64) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE, exponent))
     }

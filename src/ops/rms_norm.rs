@@ -75,6 +75,7 @@ impl Default for RmsNorm {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// A root mean square normalisation over the last axis, with the parameter `name.weight`, which starts as ones.
+    #[track_caller]
     pub const fn rms_norm<S: Dims>(&mut self, name: &'static str, x: Var<S>) -> Var<S> {
         self.rms_norm_with(name, x, RmsNorm::new())
     }
@@ -83,6 +84,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has fewer axes than are normalised over.
+    #[track_caller]
     pub const fn rms_norm_with<S: Dims>(&mut self, name: &'static str, x: Var<S>, settings: RmsNorm) -> Var<S> {
         let [weight, bias] = settings.affine.shapes(norm::last_axes(S::SHAPE, settings.axes));
         let spec = spec(x.shape(), weight, settings.axes, settings.epsilon);

@@ -61,6 +61,7 @@ pub const fn spec(a: Shape, b: Shape, eps: f64) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `a / (b + 1e-8)`, element by element, for equal shapes; for others see [`Graph::safe_div_broadcast`].
+    #[track_caller]
     pub const fn safe_div<S: Dims>(&mut self, a: Var<S>, b: Var<S>) -> Var<S> {
         self.safe_div_broadcast(a, b, EPS)
     }
@@ -69,6 +70,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
+    #[track_caller]
     pub const fn safe_div_broadcast<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>, eps: f64) -> Var<Y> {
         self.record("", op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec(S::SHAPE, T::SHAPE, eps))
     }

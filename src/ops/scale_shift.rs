@@ -39,6 +39,7 @@ pub const fn spec(x: Shape, scale: f64, shift: f64) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `scale x + shift`, element-wise.
+    #[track_caller]
     pub const fn scale_shift<S: Dims>(&mut self, x: Var<S>, scale: f64, shift: f64) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE, scale, shift))
     }

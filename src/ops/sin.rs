@@ -39,6 +39,7 @@ pub const fn spec(x: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The sine of `x` in radians, element-wise.
+    #[track_caller]
     pub const fn sin<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }

@@ -75,6 +75,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When a range does not lie within its axis, there are more ranges than axes, not as many starts as stops, or the
     /// annotated shape is another.
+    #[track_caller]
     pub const fn slice<S: Dims, Y: Dims>(&mut self, x: Var<S>, starts: &[usize], stops: &[usize]) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, starts, stops, &[]))
     }
@@ -83,6 +84,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::slice`], and when a step is 0.
+    #[track_caller]
     pub const fn slice_with_steps<S: Dims, Y: Dims>(
         &mut self,
         x: Var<S>,

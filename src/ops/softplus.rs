@@ -61,6 +61,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `beta` is not above 0.
+    #[track_caller]
     pub const fn softplus<S: Dims>(&mut self, x: Var<S>, beta: f64) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, beta, THRESHOLD))
     }

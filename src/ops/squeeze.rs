@@ -42,6 +42,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has no such axis, one is named twice or has more than one element, or the annotated shape is another.
+    #[track_caller]
     pub const fn squeeze<S: Dims, Y: Dims>(&mut self, x: Var<S>, axes: &[isize]) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, axes))
     }

@@ -1,4 +1,4 @@
-//! Stacking of up to three tensors of one shape along a new axis. The kernels are those of [`concat`].
+//! Stacking of up to three tensors of one shape along a new axis. The kernels are those of [`concat`](mod@crate::ops::concat).
 
 use super::{Args, MAX_INPUTS, Op, Spec, axes, concat};
 use crate::backend::Backend;
@@ -40,6 +40,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another, or there would be more than five axes.
+    #[track_caller]
     pub const fn stack<S: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<S>, axis: isize) -> Var<Y> {
         self.record("", op(), &[a.id(), b.id()], spec(S::SHAPE, 2, axis))
     }
@@ -48,6 +49,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::stack`].
+    #[track_caller]
     pub const fn stack3<S: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<S>, c: Var<S>, axis: isize) -> Var<Y> {
         self.record("", op(), &[a.id(), b.id(), c.id()], spec(S::SHAPE, 3, axis))
     }

@@ -28,6 +28,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another, or there would be more than five axes.
+    #[track_caller]
     pub const fn unsqueeze<S: Dims, Y: Dims>(&mut self, x: Var<S>, axis: isize) -> Var<Y> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, axis))
     }

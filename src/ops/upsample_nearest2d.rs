@@ -39,6 +39,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When height and width are not the input's times the factors.
+    #[track_caller]
     pub const fn upsample_nearest2d<
         const A: usize,
         const C: usize,

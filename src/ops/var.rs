@@ -45,6 +45,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// As [`Graph::var_with`].
+    #[track_caller]
     pub const fn var<S: Dims, Y: Dims>(&mut self, x: Var<S>, axes: &[isize]) -> Var<Y> {
         self.var_with(x, axes, 1)
     }
@@ -54,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// # Panics
     /// When `x` has no such axis, one is named twice, there are not more elements behind an output than `correction`, or the
     /// annotated shape is another.
+    #[track_caller]
     pub const fn var_with<S: Dims, Y: Dims>(&mut self, x: Var<S>, axes: &[isize], correction: usize) -> Var<Y> {
         let spec = spec(S::SHAPE, axes, correction, reduce::keeps_axes(S::SHAPE, Y::SHAPE));
         self.record("", op(), &[x.id()], spec)

@@ -57,6 +57,7 @@ pub const fn spec(c: Shape, a: Shape, b: Shape) -> Result<Spec, ShapeError> {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `a` where `c` is not 0, else `b`, for equal shapes; for others see [`Graph::where_broadcast`].
+    #[track_caller]
     pub const fn where_<S: Dims>(&mut self, c: Var<S>, a: Var<S>, b: Var<S>) -> Var<S> {
         self.where_broadcast(c, a, b)
     }
@@ -65,6 +66,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
+    #[track_caller]
     pub const fn where_broadcast<R: Dims, S: Dims, T: Dims, Y: Dims>(
         &mut self,
         c: Var<R>,

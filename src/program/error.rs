@@ -72,6 +72,13 @@ pub enum RunError {
         /// The gradient, or the norm.
         found: f32,
     },
+    /// The optimizer keeps more slots of moments than the program was planned for.
+    Slots {
+        /// Slots that the program has room for.
+        planned: usize,
+        /// Slots that the optimizer keeps.
+        needed: usize,
+    },
     /// The optimizer has an impossible setting.
     Setting(SettingError),
     /// The program was planned to infer: it has no loss and no backward pass.
@@ -92,7 +99,7 @@ impl core::fmt::Display for RunError {
                 write!(f, "the {} space has {found} elements, the program needs {expected}", space.name())
             }
             Self::InputCount { expected, found } => {
-                write!(f, "{found} inputs were given, the program takes {expected}")
+                write!(f, "the program takes {expected} inputs, the run was given {found}")
             }
             Self::InputLength { input, expected, found } => {
                 write!(f, "input {input} has {found} elements, the program reads {expected}")
@@ -105,6 +112,11 @@ impl core::fmt::Display for RunError {
             }
             Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was updated"),
             Self::GradientNotFinite { found } => write!(f, "a gradient or their norm is {found}; nothing was updated"),
+            Self::Slots { planned, needed } => write!(
+                f,
+                "the optimizer keeps {needed} slots of moments, the program was planned for {planned}; plan it with \
+                 Training::with::<that optimizer>()"
+            ),
             Self::Setting(error) => core::fmt::Display::fmt(&error, f),
             Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
             Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
