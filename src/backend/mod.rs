@@ -3,6 +3,7 @@
 //! A backend is a type parameter of graphs, programs and operations. [`Strict`] gives the same bits on every machine;
 //! a faster or a vendor's arithmetic is another implementation of [`Backend`].
 
+mod functions;
 mod real;
 mod sqrt;
 pub(crate) mod tile;
@@ -26,11 +27,18 @@ pub trait Backend: Copy + 'static {
         a * b + c
     }
 
-    /// The exponential function.
+    /// e^x.
     #[must_use]
     #[inline(always)]
     fn exp(x: Self::Elem) -> Self::Elem {
         x.exp()
+    }
+
+    /// e^x - 1, accurate near 0.
+    #[must_use]
+    #[inline(always)]
+    fn exp_m1(x: Self::Elem) -> Self::Elem {
+        x.exp_m1()
     }
 
     /// The natural logarithm.
@@ -40,11 +48,46 @@ pub trait Backend: Copy + 'static {
         x.ln()
     }
 
+    /// ln(1 + x), accurate near 0.
+    #[must_use]
+    #[inline(always)]
+    fn ln_1p(x: Self::Elem) -> Self::Elem {
+        x.ln_1p()
+    }
+
+    /// The sine of an angle in radians.
+    #[must_use]
+    #[inline(always)]
+    fn sin(x: Self::Elem) -> Self::Elem {
+        x.sin()
+    }
+
+    /// The cosine of an angle in radians.
+    #[must_use]
+    #[inline(always)]
+    fn cos(x: Self::Elem) -> Self::Elem {
+        x.cos()
+    }
+
     /// The hyperbolic tangent.
     #[must_use]
     #[inline(always)]
     fn tanh(x: Self::Elem) -> Self::Elem {
         x.tanh()
+    }
+
+    /// The error function.
+    #[must_use]
+    #[inline(always)]
+    fn erf(x: Self::Elem) -> Self::Elem {
+        x.erf()
+    }
+
+    /// x to the power `exponent`, with the special cases of IEEE 754's `pow`.
+    #[must_use]
+    #[inline(always)]
+    fn powf(x: Self::Elem, exponent: Self::Elem) -> Self::Elem {
+        x.powf(exponent)
     }
 
     /// The logistic function 1 / (1 + e^-x), computed from e^-|x| so that it neither overflows nor loses its small end.

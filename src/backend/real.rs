@@ -1,6 +1,7 @@
 //! Element types: `f32` and `f64` with the functions that a kernel needs, from `libm` so that they are the same on every
 //! target.
 
+use super::functions::{double, single};
 use super::sqrt;
 
 use core::fmt::{Debug, Display};
@@ -53,15 +54,33 @@ pub trait Real:
     /// The square root, correctly rounded.
     #[must_use]
     fn sqrt(self) -> Self;
-    /// The exponential function.
+    /// e^x.
     #[must_use]
     fn exp(self) -> Self;
+    /// e^x - 1, accurate near 0.
+    #[must_use]
+    fn exp_m1(self) -> Self;
     /// The natural logarithm.
     #[must_use]
     fn ln(self) -> Self;
+    /// ln(1 + x), accurate near 0.
+    #[must_use]
+    fn ln_1p(self) -> Self;
+    /// The sine of an angle in radians.
+    #[must_use]
+    fn sin(self) -> Self;
+    /// The cosine of an angle in radians.
+    #[must_use]
+    fn cos(self) -> Self;
     /// The hyperbolic tangent.
     #[must_use]
     fn tanh(self) -> Self;
+    /// The error function.
+    #[must_use]
+    fn erf(self) -> Self;
+    /// x to the power `exponent`, with the special cases of IEEE 754's `pow`.
+    #[must_use]
+    fn powf(self, exponent: Self) -> Self;
 
     /// The larger; NaN where one is NaN.
     #[must_use]
@@ -81,8 +100,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ident, $precision:literal, |$single:ident, $double:ident| $own:ident, $unit:path,
-     $sqrt:path, $exp:path, $ln:path, $tanh:path) => {
+    ($t:ident, $precision:literal, |$single:ident, $double:ident| $own:ident, $unit:path, $sqrt:path, $functions:ident) => {
         #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::cast_lossless, clippy::float_cmp)]
         impl Real for $t {
             const ZERO: Self = 0.0;
@@ -125,15 +143,39 @@ macro_rules! real {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                $exp(self)
+                $functions::exp(self)
+            }
+            #[inline(always)]
+            fn exp_m1(self) -> Self {
+                $functions::exp_m1(self)
             }
             #[inline(always)]
             fn ln(self) -> Self {
-                $ln(self)
+                $functions::ln(self)
+            }
+            #[inline(always)]
+            fn ln_1p(self) -> Self {
+                $functions::ln_1p(self)
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                $functions::sin(self)
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                $functions::cos(self)
             }
             #[inline(always)]
             fn tanh(self) -> Self {
-                $tanh(self)
+                $functions::tanh(self)
+            }
+            #[inline(always)]
+            fn erf(self) -> Self {
+                $functions::erf(self)
+            }
+            #[inline(always)]
+            fn powf(self, exponent: Self) -> Self {
+                $functions::powf(self, exponent)
             }
         }
     };
@@ -149,5 +191,5 @@ fn unit_f64(random: u64) -> f64 {
     (random >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-real!(f32, 24, |single, _double| single, unit_f32, sqrt::sqrt_f32, libm::expf, libm::logf, libm::tanhf);
-real!(f64, 53, |_single, double| double, unit_f64, sqrt::sqrt_f64, libm::exp, libm::log, libm::tanh);
+real!(f32, 24, |single, _double| single, unit_f32, sqrt::sqrt_f32, single);
+real!(f64, 53, |_single, double| double, unit_f64, sqrt::sqrt_f64, double);
