@@ -125,10 +125,14 @@ fn product(x: f64, f: fn(f64) -> f64) -> f64 {
 pub(crate) fn error(got: f32, expected: f64) -> f64 {
     // Where the next power of two is beyond the range, an infinity counts as that.
     const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
+    if f64::from(got).to_bits() == expected.to_bits() {
+        return 0.0;
+    }
     if got.is_nan() || expected.is_nan() {
         return if got.is_nan() == expected.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    if got == 0.0 && expected == 0.0 && got.is_sign_negative() != expected.is_sign_negative() {
+    // With one sign they are equal bits.
+    if got == 0.0 && expected == 0.0 {
         return f64::INFINITY;
     }
     let got = if got.is_infinite() { OVERFLOW.copysign(got.into()) } else { got.into() };
