@@ -90,13 +90,53 @@ pub trait Backend: Copy + 'static {
         x.powf(exponent)
     }
 
-    /// The logistic function 1 / (1 + e^-x), computed from e^-|x| so that it neither overflows nor loses its small end.
+    /// The logistic function 1 / (1 + e^-x), which neither overflows nor loses its small end.
     #[must_use]
     #[inline(always)]
     fn sigmoid(x: Self::Elem) -> Self::Elem {
-        let e = Self::exp(-x.abs());
-        let one = Self::Elem::ONE;
-        if x < Self::Elem::ZERO { e / (one + e) } else { one / (one + e) }
+        x.sigmoid()
+    }
+
+    /// ln(1 + e^x).
+    #[must_use]
+    #[inline(always)]
+    fn softplus(x: Self::Elem) -> Self::Elem {
+        x.softplus()
+    }
+
+    /// x / (1 + e^-x).
+    #[must_use]
+    #[inline(always)]
+    fn silu(x: Self::Elem) -> Self::Elem {
+        x.silu()
+    }
+
+    /// x tanh(ln(1 + e^x)).
+    #[must_use]
+    #[inline(always)]
+    fn mish(x: Self::Elem) -> Self::Elem {
+        x.mish()
+    }
+
+    /// x times the distribution function of the normal distribution.
+    #[must_use]
+    #[inline(always)]
+    fn gelu(x: Self::Elem) -> Self::Elem {
+        x.gelu()
+    }
+
+    /// The approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 of `gelu`.
+    #[must_use]
+    #[inline(always)]
+    fn gelu_tanh(x: Self::Elem) -> Self::Elem {
+        x.gelu_tanh()
+    }
+
+    /// The distribution function of the normal distribution.
+    #[must_use]
+    #[inline(always)]
+    fn normal_cdf(x: Self::Elem) -> Self::Elem {
+        x.normal_cdf()
     }
 
     /// The sum of `f` over pairs from `a` and `b`, in the one order that this project adds runs in: element `i` goes to
@@ -152,7 +192,7 @@ pub trait Backend: Copy + 'static {
     }
 }
 
-/// Multiply, then add; never fused, never reassociated, functions from `libm`: the same bits on every target.
+/// Multiply, then add; never fused, never reassociated, functions made of the same operations: the same bits on every target.
 #[derive(Clone, Copy, Debug)]
 pub struct Strict<T>(PhantomData<T>);
 

@@ -78,6 +78,27 @@ pub trait Real:
     /// The error function.
     #[must_use]
     fn erf(self) -> Self;
+    /// The logistic function 1 / (1 + e^-x), which neither overflows nor loses its small end.
+    #[must_use]
+    fn sigmoid(self) -> Self;
+    /// ln(1 + e^x).
+    #[must_use]
+    fn softplus(self) -> Self;
+    /// x / (1 + e^-x).
+    #[must_use]
+    fn silu(self) -> Self;
+    /// x tanh(ln(1 + e^x)).
+    #[must_use]
+    fn mish(self) -> Self;
+    /// x times the distribution function of the normal distribution.
+    #[must_use]
+    fn gelu(self) -> Self;
+    /// The approximation x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2 of `gelu`.
+    #[must_use]
+    fn gelu_tanh(self) -> Self;
+    /// The distribution function of the normal distribution.
+    #[must_use]
+    fn normal_cdf(self) -> Self;
     /// x to the power `exponent`, with the special cases of IEEE 754's `pow`.
     #[must_use]
     fn powf(self, exponent: Self) -> Self;
@@ -172,6 +193,34 @@ macro_rules! real {
             #[inline(always)]
             fn erf(self) -> Self {
                 $functions::erf(self)
+            }
+            #[inline(always)]
+            fn sigmoid(self) -> Self {
+                $functions::sigmoid(self)
+            }
+            #[inline(always)]
+            fn softplus(self) -> Self {
+                $functions::softplus(self)
+            }
+            #[inline(always)]
+            fn silu(self) -> Self {
+                $functions::silu(self)
+            }
+            #[inline(always)]
+            fn mish(self) -> Self {
+                $functions::mish(self)
+            }
+            #[inline(always)]
+            fn gelu(self) -> Self {
+                $functions::gelu(self)
+            }
+            #[inline(always)]
+            fn gelu_tanh(self) -> Self {
+                $functions::gelu_tanh(self)
+            }
+            #[inline(always)]
+            fn normal_cdf(self) -> Self {
+                $functions::normal_cdf(self)
             }
             #[inline(always)]
             fn powf(self, exponent: Self) -> Self {

@@ -1,0 +1,210 @@
+//! The functions of `Strict<f32>` beside a reference in double precision, and the search for the largest error.
+//!
+//! The references are `libm`'s functions of `f64`, and formulas of them without cancellation. They are wrong by some
+//! 1e-16, which is less than 1e-8 of the last place of an `f32`.
+
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+use std::thread;
+
+use slabgrad::backend::{Backend, Strict};
+
+/// A function of one argument, what it should be, and what it may be wrong by.
+pub(crate) struct Function {
+    pub(crate) name: &'static str,
+    /// Computes in place, many elements per call.
+    pub(crate) ours: fn(&mut [f32]),
+    /// `libm`'s function of `f32`, or the usual formula of those.
+    pub(crate) libm: fn(f32) -> f32,
+    /// In double precision.
+    pub(crate) reference: fn(f64) -> f64,
+    /// The largest error allowed, in units of the last place.
+    pub(crate) bound: f64,
+}
+
+/// What a sweep found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Worst {
+    /// The largest error, in units of the last place.
+    pub(crate) error: f64,
+    /// Where that is.
+    pub(crate) at: f32,
+    /// How many arguments have an error above 1.
+    pub(crate) above_1: u64,
+}
+
+impl Worst {
+    pub(crate) fn add(&mut self, at: f32, error: f64) {
+        if error > self.error {
+            (self.error, self.at) = (error, at);
+        }
+        self.above_1 += u64::from(error > 1.0);
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let worse = if other.error > self.error { other } else { self };
+        Self { above_1: self.above_1 + other.above_1, ..worse }
+    }
+}
+
+macro_rules! functions {
+    ($($name:ident, $libm:expr, $reference:expr, $bound:literal;)*) => {
+        /// All functions of one argument.
+        pub(crate) const FUNCTIONS: &[Function] = &[$(
+            Function {
+                name: stringify!($name),
+                ours: |ys| {
+                    for y in ys {
+                        *y = Strict::<f32>::$name(*y);
+                    }
+                },
+                libm: $libm,
+                reference: $reference,
+                bound: $bound,
+            },
+        )*];
+    };
+}
+
+functions! {
+    exp, libm::expf, libm::exp, 1.0;
+    exp_m1, libm::expm1f, libm::expm1, 1.25;
+    ln, libm::logf, libm::log, 1.0;
+    ln_1p, libm::log1pf, libm::log1p, 1.5;
+    sin, libm::sinf, libm::sin, 2.0;
+    cos, libm::cosf, libm::cos, 2.0;
+    tanh, libm::tanhf, libm::tanh, 1.5;
+    erf, libm::erff, libm::erf, 1.5;
+    sigmoid, sigmoid_f32, sigmoid, 1.75;
+    softplus, |x| libm::log1pf(libm::expf(x)), softplus, 2.0;
+    silu, |x| x * sigmoid_f32(x), |x| product(x, sigmoid), 1.75;
+    mish, |x| x * libm::tanhf(libm::log1pf(libm::expf(x))), |x| product(x, tanh_softplus), 2.5;
+    gelu, |x| 0.5 * x * (1.0 + libm::erff(x * FRAC_1_SQRT_2 as f32)), |x| product(x, normal_cdf), 2.5;
+    gelu_tanh, gelu_tanh_f32, |x| product(x, gelu_tanh_factor), 1.75;
+    normal_cdf, |x| 0.5 * libm::erfcf(-x * FRAC_1_SQRT_2 as f32), normal_cdf, 3.0;
+}
+
+fn sigmoid_f32(x: f32) -> f32 {
+    1.0 / (1.0 + libm::expf(-x))
+}
+
+fn gelu_tanh_f32(x: f32) -> f32 {
+    0.5 * x * (1.0 + libm::tanhf(0.797_884_6 * (x + 0.044_715 * x * x * x)))
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + libm::exp(-x))
+}
+
+fn softplus(x: f64) -> f64 {
+    // The comparison is so written that a NaN is the sum's first term.
+    (if x < 0.0 { 0.0 } else { x }) + libm::log1p(libm::exp(-x.abs()))
+}
+
+/// tanh(ln(1 + e^x)) = n / (n + 2), with n = e^x (e^x + 2).
+fn tanh_softplus(x: f64) -> f64 {
+    let e = libm::exp(x);
+    if x > 40.0 { 1.0 } else { e * (e + 2.0) / (e * (e + 2.0) + 2.0) }
+}
+
+fn normal_cdf(x: f64) -> f64 {
+    0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
+}
+
+/// (1 + tanh(u)) / 2, where 2 u = 2 sqrt(2 / pi) (x + 0.044715 x^3).
+fn gelu_tanh_factor(x: f64) -> f64 {
+    sigmoid(SQRT_2 * FRAC_2_SQRT_PI * (x + 0.044_715 * x * x * x))
+}
+
+/// x f(x), for an f that is 0 for very negative numbers, minus infinity among them.
+fn product(x: f64, f: fn(f64) -> f64) -> f64 {
+    if x < -1000.0 { -0.0 } else { x * f(x) }
+}
+
+/// The distance between two numbers in units of the last place of an `f32` at `expected`. Infinite where one is a NaN and
+/// the other is not, and where zeros differ in sign.
+pub(crate) fn error(got: f32, expected: f64) -> f64 {
+    // Where the next power of two is beyond the range, an infinity counts as that.
+    const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
+    if f64::from(got).to_bits() == expected.to_bits() {
+        return 0.0;
+    }
+    if got.is_nan() || expected.is_nan() {
+        return if got.is_nan() == expected.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    // With one sign they are equal bits.
+    if got == 0.0 && expected == 0.0 {
+        return f64::INFINITY;
+    }
+    let got = if got.is_infinite() { OVERFLOW.copysign(got.into()) } else { got.into() };
+    let expected = if expected.abs() > OVERFLOW { OVERFLOW.copysign(expected) } else { expected };
+    // The power of two at or below `expected`, but no less than that of the subnormal numbers; then that of its last bit.
+    let power = f64::from_bits(expected.to_bits() & 0x7ff0_0000_0000_0000).max(f64::from(f32::MIN_POSITIVE));
+    let unit = power.min(OVERFLOW / 2.0) / 8_388_608.0;
+    (got - expected).abs() / unit
+}
+
+/// The largest error of `function` over every `stride`-th `f32`, by two threads.
+pub(crate) fn sweep(function: &Function, stride: u32) -> Worst {
+    let part = |signs: u32| {
+        let mut worst = Worst::default();
+        let mut arguments = [0.0_f32; 1024];
+        let mut bits = (0..=0x7fff_ffff_u32).step_by(stride as usize);
+        loop {
+            let mut len = 0;
+            for (x, bits) in arguments.iter_mut().zip(&mut bits) {
+                *x = f32::from_bits(bits | signs);
+                len += 1;
+            }
+            let arguments = &arguments[..len];
+            let mut results = [0.0; 1024];
+            let results = &mut results[..len];
+            results.copy_from_slice(arguments);
+            (function.ours)(results);
+            for (&x, &y) in arguments.iter().zip(&*results) {
+                worst.add(x, error(y, (function.reference)(x.into())));
+            }
+            if len < 1024 {
+                return worst;
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let negative = scope.spawn(|| part(0x8000_0000));
+        let positive = part(0);
+        positive.merge(negative.join().expect("the other half panicked"))
+    })
+}
+
+/// The largest allowed error of `powf`.
+pub(crate) const POWF_BOUND: f64 = 1.5;
+
+/// The largest error of `powf` over `samples` pairs from a seed, a quarter of them each: any two numbers; a base from all
+/// numbers and one from 1/2 to 2, with results over the whole range; small integers as exponents.
+pub(crate) fn sample_powf(samples: u32) -> (Worst, f32) {
+    let mut worst = Worst::default();
+    let mut exponent = 0.0;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for i in 0..samples {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let (a, b) = (state as u32, (state >> 32) as u32);
+        let unit = |bits: u32| f64::from(bits) / 4_294_967_296.0;
+        let over_range = |x: f32| (unit(b) * 200.0 - 106.0) / libm::log(x.into());
+        let (x, y) = match i % 4 {
+            0 => (f32::from_bits(a), f32::from_bits(b)),
+            1 => (f32::from_bits(a >> 1), over_range(f32::from_bits(a >> 1)) as f32),
+            2 => {
+                let x = (0.5 + 1.5 * unit(a)) as f32;
+                (x, over_range(x) as f32)
+            }
+            _ => ((unit(a) * 128.0 - 64.0) as f32, (b % 41) as f32 - 20.0),
+        };
+        let found = error(Strict::<f32>::powf(x, y), libm::pow(x.into(), y.into()));
+        if found > worst.error {
+            exponent = y;
+        }
+        worst.add(x, found);
+    }
+    (worst, exponent)
+}
