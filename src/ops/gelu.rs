@@ -26,21 +26,14 @@ impl<B: Backend> Unary<B> for Erf {
 
     #[inline(always)]
     fn value(x: B::Elem, _: &Args) -> B::Elem {
-        x * normal::<B>(x)
+        B::gelu(x)
     }
 
     #[inline(always)]
     fn gradient(x: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
         let density = number::<B::Elem>(DENSITY) * B::exp(number::<B::Elem>(-0.5) * (x * x));
-        dy * (normal::<B>(x) + x * density)
+        dy * (B::normal_cdf(x) + x * density)
     }
-}
-
-/// `Φ(x)`.
-#[inline(always)]
-fn normal<B: Backend>(x: B::Elem) -> B::Elem {
-    let half = number::<B::Elem>(0.5);
-    half + half * B::erf(x * number(core::f64::consts::FRAC_1_SQRT_2))
 }
 
 struct Tanh;
@@ -51,7 +44,7 @@ impl<B: Backend> Unary<B> for Tanh {
 
     #[inline(always)]
     fn value(x: B::Elem, _: &Args) -> B::Elem {
-        x * approximation::<B>(x)
+        B::gelu_tanh(x)
     }
 
     #[inline(always)]

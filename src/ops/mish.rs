@@ -18,7 +18,7 @@ impl<B: Backend> Unary<B> for Mish {
 
     #[inline(always)]
     fn value(x: B::Elem, _: &Args) -> B::Elem {
-        x * parts::<B>(x).0
+        B::mish(x)
     }
 
     #[inline(always)]

@@ -17,7 +17,7 @@ impl<B: Backend> Unary<B> for Silu {
 
     #[inline(always)]
     fn value(x: B::Elem, _: &Args) -> B::Elem {
-        x * B::sigmoid(x)
+        B::silu(x)
     }
 
     #[inline(always)]

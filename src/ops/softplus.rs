@@ -6,7 +6,7 @@
 
 use super::unary::{self, Unary};
 use super::{Args, Op, Reads, Spec};
-use crate::backend::{Backend, Real};
+use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
@@ -23,9 +23,7 @@ impl<B: Backend> Unary<B> for Softplus {
         if z > args.scalar::<B::Elem, 3>() {
             return x;
         }
-        // Written so that a NaN, for which no comparison holds, is kept.
-        let positive = if z <= B::Elem::ZERO { B::Elem::ZERO } else { z };
-        (positive + B::ln_1p(B::exp(-z.abs()))) / args.scalar::<B::Elem, 0>()
+        B::softplus(z) / args.scalar::<B::Elem, 0>()
     }
 
     #[inline(always)]
