@@ -21,19 +21,26 @@ type Double = Strict<f64>;
 const TOLERANCE: f64 = 1e-7;
 
 /// The operations that the tests below check.
-const CHECKED: [&str; 14] = [
+const CHECKED: [&str; 21] = [
     "add",
+    "bce_with_logits",
     "conv2d",
     "cross_entropy",
+    "cross_entropy_of_probabilities",
     "global_avg_pool2d",
+    "huber",
+    "kl_div",
+    "l1",
     "linear",
     "log_softmax",
     "matmul",
     "max_pool2d",
     "mse",
+    "nll",
     "relu",
     "reshape",
     "sigmoid",
+    "smooth_l1",
     "softmax",
     "tanh",
 ];
@@ -259,7 +266,23 @@ fn softmax_and_its_logarithm_along_every_axis() {
 }
 
 fn reductions() -> impl Strategy<Value = ops::Reduction> {
-    prop::sample::select(vec![ops::Reduction::Mean, ops::Reduction::Sum, ops::Reduction::None])
+    use ops::Reduction::{BatchMean, Mean, None, Sum};
+    prop::sample::select(vec![Mean, BatchMean, Sum, None])
+}
+
+/// The shape without the axis of the classes.
+fn rows(shape: Shape) -> Shape {
+    let class_axis = usize::from(shape.rank() > 1);
+    let axes: Vec<usize> = (0..shape.rank()).filter(|&i| i != class_axis).map(|i| shape.axis(i)).collect();
+    Shape::from_slice(&axes)
+}
+
+/// Class indices for the rows of a shape, and weights that need not add up to 1.
+fn class_targets(shape: Shape, seed: u32) -> [Vec<f64>; 2] {
+    let classes = shape.axis(usize::from(shape.rank() > 1));
+    let mut random = Lcg(seed);
+    let indices = (0..rows(shape).len()).map(|_| f64::from(random.below(classes) as u32)).collect();
+    [indices, random.values(shape.len(), 0.5).into_iter().map(|q| q + 0.5).collect()]
 }
 
 #[test]
@@ -267,24 +290,55 @@ fn cross_entropy_of_indices_and_of_probabilities() {
     let smoothing = prop_oneof![Just(0.0), Just(1.0), 0.0..1.0];
     for_random(192, (shapes(1..=4), reductions(), smoothing, any::<u32>()), |(shape, reduction, smoothing, seed)| {
         let settings = CrossEntropy::new().reduction(reduction).label_smoothing(smoothing);
-        let (x, classes) = (values(seed, shape.len()), shape.axis_from_end(0));
-        let rows = shape.prefix(shape.rank() - 1);
-        let mut random = Lcg(seed);
-        let indices = (0..rows.len()).map(|_| f64::from(random.below(classes) as u32)).collect();
-        let spec = ops::cross_entropy::spec(shape, rows, settings).unwrap();
+        let (x, [indices, weights]) = (values(seed, shape.len()), class_targets(shape, seed));
+        let spec = ops::cross_entropy::spec(shape, rows(shape), settings).unwrap();
         check(ops::cross_entropy::op_indices(), spec, &[x.clone(), indices])?;
-        // Weights that need not add up to 1.
-        let weights = random.values(shape.len(), 0.5).into_iter().map(|q| q + 0.5).collect();
         let spec = ops::cross_entropy::spec(shape, shape, settings).unwrap();
         check(ops::cross_entropy::op_probabilities(), spec, &[x, weights])
     });
 }
 
 #[test]
-fn mse_with_every_reduction() {
+fn losses_over_classes_of_probabilities_and_their_logarithms() {
+    use ops::cross_entropy_of_probabilities as entropy;
+    for_random(128, (shapes(1..=4), reductions(), any::<u32>()), |(shape, reduction, seed)| {
+        let [indices, weights] = class_targets(shape, seed);
+        let p: Vec<f64> = values(seed, shape.len()).into_iter().map(|x| 0.6 + x / 4.0).collect();
+        let spec = ops::nll::spec(shape, rows(shape), reduction).unwrap();
+        check(ops::nll::op(), spec, &[p.clone(), indices.clone()])?;
+        let spec = entropy::spec(shape, rows(shape), reduction).unwrap();
+        check(entropy::op_indices(), spec, &[p.clone(), indices])?;
+        check(entropy::op_probabilities(), entropy::spec(shape, shape, reduction).unwrap(), &[p, weights])
+    });
+}
+
+#[test]
+fn losses_of_pairs_with_every_reduction() {
     for_random(96, (shapes(0..=5), reductions(), any::<u32>()), |(shape, reduction, seed)| {
         let operands = [values(seed, shape.len()), values(seed ^ 1, shape.len())];
-        check(ops::mse::op(), ops::mse::spec(shape, shape, reduction).unwrap(), &operands)
+        check(ops::mse::op(), ops::mse::spec(shape, shape, reduction).unwrap(), &operands)?;
+        check(ops::bce_with_logits::op(), ops::bce_with_logits::spec(shape, shape, reduction).unwrap(), &operands)?;
+        // Both positive: the first stands for the second as well.
+        let positive = operands.map(|x| x.into_iter().map(|x| 0.6 + x / 4.0).collect());
+        check(ops::kl_div::op(), ops::kl_div::spec(shape, shape, reduction).unwrap(), &positive)
+    });
+}
+
+#[test]
+fn losses_of_differences_away_from_their_kinks() {
+    for_random(96, (shapes(0..=5), reductions(), 0.0..3.0_f64, any::<u32>()), |(shape, reduction, bend, seed)| {
+        let t = values(seed, shape.len());
+        // |x - t| is at least 0.01 away from 0 and from the bend.
+        let apart = |(d, t): (f64, &f64)| -> f64 {
+            let size = d.abs() + 0.01;
+            t + f64::copysign(if (size - bend).abs() < 0.01 { bend + 0.02 } else { size }, d)
+        };
+        let x = values(seed ^ 1, shape.len()).into_iter().zip(&t).map(apart).collect();
+        let operands = [x, t];
+        check(ops::l1::op(), ops::l1::spec(shape, shape, reduction).unwrap(), &operands)?;
+        check(ops::smooth_l1::op(), ops::smooth_l1::spec(shape, shape, bend, reduction).unwrap(), &operands)?;
+        let delta = bend.max(0.005);
+        check(ops::huber::op(), ops::huber::spec(shape, shape, delta, reduction).unwrap(), &operands)
     });
 }
 

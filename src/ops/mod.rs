@@ -7,19 +7,28 @@
 //! see [`Graph::apply`](crate::graph::Graph::apply).
 
 pub mod add;
+pub mod bce_with_logits;
 mod broadcast;
+mod class_loss;
 pub mod conv2d;
 pub mod cross_entropy;
+pub mod cross_entropy_of_probabilities;
 pub mod global_avg_pool2d;
+pub mod huber;
+pub mod kl_div;
+pub mod l1;
 pub mod linear;
 pub mod log_softmax;
+mod loss;
 pub mod matmul;
 pub mod max_pool2d;
 pub mod mse;
+pub mod nll;
 pub mod relu;
 pub mod reshape;
 mod runs;
 pub mod sigmoid;
+pub mod smooth_l1;
 pub mod softmax;
 pub mod tanh;
 #[cfg(test)]
@@ -27,6 +36,7 @@ mod testing;
 mod unary;
 mod window;
 
+pub use loss::Reduction;
 pub use window::Window2d;
 
 use crate::backend::{Backend, Real};
@@ -282,52 +292,5 @@ impl<B: Backend> Op<B> {
     #[must_use]
     pub const fn over(self, over: Over) -> Self {
         Self { over, ..self }
-    }
-}
-
-/// How a loss combines its terms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their mean, as a scalar.
-    #[default]
-    Mean,
-    /// Their sum, as a scalar.
-    Sum,
-    /// Not at all: one value for each.
-    None,
-}
-
-impl Reduction {
-    /// The code in a kernel's arguments.
-    const fn code(self) -> usize {
-        match self {
-            Self::Mean => 0,
-            Self::Sum => 1,
-            Self::None => 2,
-        }
-    }
-
-    /// The shape of the reduced loss of terms of shape `terms`.
-    const fn shape(self, terms: Shape) -> Shape {
-        if matches!(self, Self::None) { terms } else { Shape::SCALAR }
-    }
-
-    #[inline(always)]
-    fn of_code(code: usize) -> Self {
-        match code {
-            0 => Self::Mean,
-            1 => Self::Sum,
-            _ => Self::None,
-        }
-    }
-
-    /// What one of `count` terms contributes to the gradient: `dy` itself, or its share in the mean.
-    #[inline(always)]
-    fn share<E: Real>(self, dy: &[E], term: usize, count: usize) -> E {
-        match self {
-            Self::Mean => dy.first().copied().unwrap_or_default() / E::from_usize(count),
-            Self::Sum => dy.first().copied().unwrap_or_default(),
-            Self::None => dy.get(term).copied().unwrap_or_default(),
-        }
     }
 }

@@ -61,6 +61,12 @@ impl<E: Real> Run<'_, E> {
         run.iter_mut().step_by(self.stride).take(self.len).for_each(|x| *x = f(*x));
     }
 
+    /// Calls `each` with every element and its place in the run.
+    pub(super) fn for_each(&mut self, mut each: impl FnMut(usize, &mut E)) {
+        let run = self.data.get_mut(self.first..).unwrap_or_default();
+        run.iter_mut().step_by(self.stride).take(self.len).enumerate().for_each(|(i, x)| each(i, x));
+    }
+
     /// Replaces every element, given the same one of `other`.
     pub(super) fn map_with(&mut self, other: &[E], f: impl Fn(E, E) -> E) {
         let others = self.iter(other);
