@@ -15,7 +15,7 @@ use common::{
 use serde_json::Value;
 use slabgrad::backend::{Backend, Real, Strict};
 use slabgrad::error::ShapeError;
-use slabgrad::graph::{Graph, Id};
+use slabgrad::graph::{Attention, Graph, Id};
 use slabgrad::ops::cross_entropy::CrossEntropy;
 use slabgrad::ops::{Op, Reduction, Spec, Window2d};
 use slabgrad::optim::{Adam, Momentum, Optimizer, Sgd, clip_by_norm};
@@ -83,7 +83,6 @@ const NOT_YET: &[(&str, &str)] = &[
     ("pad", "pad"),
     ("permute", "permute"),
     ("slice", "slice"),
-    ("sdpa", "attention"),
     ("conv1d", "conv1d"),
     ("conv_transpose2d", "conv_transpose2d"),
     ("avgpool2d", "avg_pool2d"),
@@ -112,8 +111,8 @@ const NOT_YET: &[(&str, &str)] = &[
 const OPERATION_FILES: [&str; 10] =
     ["elementwise", "binary", "softmax", "reduce", "shape", "matmul", "conv", "pool", "norm", "loss"];
 const OTHER_FILES: [&str; 3] = ["batchnorm", "optim", "schedule"];
-/// Those that `tests/seed_vectors.rs` and `tests/training.rs` read.
-const ELSEWHERE: [&str; 3] = ["seed_vectors", "train", "train_lcg"];
+/// Those that `tests/recurrent.rs`, `tests/seed_vectors.rs` and `tests/training.rs` read.
+const ELSEWHERE: [&str; 4] = ["recurrent", "seed_vectors", "train", "train_lcg"];
 
 /// An operation as the golden files name it, the operands in slabgrad's order (those that a case lacks are optional), the
 /// attributes that `call` understands, and how to call it.
@@ -127,7 +126,7 @@ struct Row<B: Backend> {
 
 type Call<B> = (&'static Op<B>, Result<Spec, ShapeError>);
 
-fn table<B: Backend>() -> [Row<B>; 21] {
+fn table<B: Backend>() -> [Row<B>; 25] {
     let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
     [
         row("relu", "relu", &["x"], &[], |c| Ok((ops::relu::op(), Ok(ops::relu::spec(c.shape("x")))))),
@@ -179,6 +178,17 @@ fn table<B: Backend>() -> [Row<B>; 21] {
         row("mse", "mse", &["x", "target"], &["reduction"], |c| {
             Ok((ops::mse::op(), ops::mse::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
         }),
+        row("lstm_cell", "lstm_cell", &["c", "gates"], &[], |c| {
+            Ok((ops::lstm_cell::op_cell(), ops::lstm_cell::spec(c.shape("c"), c.shape("gates"))))
+        }),
+        row("gru_cell", "gru_cell", &["h", "a", "b"], &[], |c| {
+            Ok((ops::gru_cell::op(), ops::gru_cell::spec(c.shape("h"), c.shape("a"), c.shape("b"))))
+        }),
+        row("scaled_softmax", "scaled_softmax", &["x"], &["scale", "is_causal"], |c| {
+            let causal = c.attr("is_causal") == true;
+            Ok((ops::scaled_softmax::op(), ops::scaled_softmax::spec(c.shape("x"), c.number("scale", 1.0), causal)))
+        }),
+        row("zeros", "zeros", &[], &[], |c| Ok((ops::zeros::op(), Ok(ops::zeros::spec(shape(&c.json["output"])))))),
         row("l1", "l1", &["x", "target"], &["reduction"], |c| {
             Ok((ops::l1::op(), ops::l1::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
         }),
@@ -343,6 +353,15 @@ impl Tally {
                 let y = g.apply_dyn(ops::log_softmax::op(), &ids[..1], log_softmax);
                 let (op, spec) = loss(g.shape(y), g.shape(ids[1]), reduction);
                 g.apply_dyn(op, &[y, ids[1]], spec.unwrap())
+            });
+            return Ok(());
+        }
+        if case.op() == "sdpa" {
+            let causal = case.attr("is_causal") == true;
+            let settings = if causal { Attention::new().causal() } else { Attention::new() };
+            let settings = case.attr("scale").as_f64().map_or(settings, |scale| settings.scale(scale));
+            self.graph::<B>(json, &["q", "k", "v"], |g, ids| {
+                g.scaled_dot_product_attention_dyn(ids[0], ids[1], ids[2], settings).unwrap()
             });
             return Ok(());
         }

@@ -21,28 +21,32 @@ type Double = Strict<f64>;
 const TOLERANCE: f64 = 1e-7;
 
 /// The operations that the tests below check.
-const CHECKED: [&str; 21] = [
+const CHECKED: [&str; 25] = [
     "add",
     "bce_with_logits",
     "conv2d",
     "cross_entropy",
     "cross_entropy_of_probabilities",
     "global_avg_pool2d",
+    "gru_cell",
     "huber",
     "kl_div",
     "l1",
     "linear",
     "log_softmax",
+    "lstm_cell",
     "matmul",
     "max_pool2d",
     "mse",
     "nll",
     "relu",
     "reshape",
+    "scaled_softmax",
     "sigmoid",
     "smooth_l1",
     "softmax",
     "tanh",
+    "zeros",
 ];
 
 #[test]
@@ -237,6 +241,70 @@ fn matmul_of_vectors_matrices_and_broadcast_batches() {
         let a = if vectors == 0 || vectors == 2 { Shape::new([k]) } else { a_leading.push(m).push(k) };
         let b = if vectors == 1 || vectors == 2 { Shape::new([k]) } else { b_leading.push(k).push(n) };
         check(ops::matmul::op(), ops::matmul::spec(a, b).unwrap(), &[values(1, a.len()), values(2, b.len())])
+    });
+}
+
+#[test]
+fn matmul_with_a_transposed_operand() {
+    let sizes = (1..=5_usize, 1..=5_usize, 1..=5_usize);
+    let leading = (prop::collection::vec(1..=3_usize, 0..=3), 0..8_usize, 0..8_usize, any::<[bool; 2]>());
+    for_random(128, (sizes, leading, any::<bool>()), |((m, k, n), (y, a, b, [a_short, b_short]), vector)| {
+        let (a_leading, b_leading) = (stretched(&y, a, a_short), stretched(&y, b, b_short));
+        let a = if vector { Shape::new([k]) } else { a_leading.push(m).push(k) };
+        let (b, transposed) = (b_leading.push(k).push(n), b_leading.push(n).push(k));
+        let (op, spec) = (ops::matmul::op_nt(), ops::matmul::spec_nt(a, transposed).unwrap());
+        let operands = [values(1, a.len()), values(2, b.len())];
+        check(op, spec, &operands)?;
+
+        let mut plain = operands[1].clone();
+        for (from, to) in operands[1].chunks(k * n).zip(plain.chunks_mut(k * n)) {
+            (0..k * n).for_each(|i| to[i] = from[i % n * k + i / n]);
+        }
+        let dy = values(3, spec.shape.len());
+        let want = run(ops::matmul::op::<Double>(), ops::matmul::spec(a, b).unwrap(), &[&operands[0], &plain], &dy);
+        let found = run(op, spec, &[&operands[0], &operands[1]], &dy);
+        prop_assert_eq!((&found.y, &found.gradients[0]), (&want.y, &want.gradients[0]), "a transposed operand");
+        Ok(())
+    });
+}
+
+#[test]
+fn lstm_and_gru_cells() {
+    for_random(96, (shapes(1..=4), any::<u32>()), |(h, seed)| {
+        let times = |n: usize| h.prefix(h.rank() - 1).push(n * h.axis_from_end(0));
+        let value = |shape: Shape, i: u32| values(seed ^ i, shape.len());
+        let gates = times(4);
+        check(ops::lstm_cell::op_gates(), ops::lstm_cell::spec_gates(gates).unwrap(), &[value(gates, 0)])?;
+        let spec = ops::lstm_cell::spec(h, gates).unwrap();
+        check(ops::lstm_cell::op_cell(), spec, &[value(h, 0), value(gates, 1)])?;
+        check(ops::lstm_cell::op_hidden(), spec, &[value(h, 0), value(gates, 1)])?;
+        let (gates, op) = (times(3), ops::gru_cell::op());
+        let spec = ops::gru_cell::spec(h, gates, gates).unwrap();
+        check(op, spec, &[value(h, 0), value(gates, 1), value(gates, 2)])
+    });
+}
+
+#[test]
+fn scaled_and_causal_softmax() {
+    for_random(96, (shapes(2..=5), -2.0..2.0_f64, any::<bool>(), any::<u32>()), |(shape, scale, causal, seed)| {
+        let spec = ops::scaled_softmax::spec(shape, scale, causal).unwrap();
+        check(ops::scaled_softmax::op(), spec, &[values(seed, shape.len())])
+    });
+}
+
+#[test]
+fn zeros_need_nothing() {
+    for_random(16, shapes(0..=5), |shape| {
+        let mut g = Graph::<Double>::new();
+        let y = g.apply_dyn(ops::zeros::op(), &[], ops::zeros::spec(shape));
+        g.output_dyn("y", y);
+        let tables = g.infer().tables();
+        let program = tables.program();
+        let mut slab = vec![f64::NAN; program.slab_len()];
+        let mut memory = program.memory(&mut slab).unwrap();
+        program.run(&mut memory, &[]).unwrap();
+        prop_assert_eq!(program.output(&memory, "y"), Some(&vec![0.0; shape.len()][..]));
+        Ok(())
     });
 }
 
