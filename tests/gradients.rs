@@ -9,6 +9,7 @@ mod common;
 use common::{Lcg, operations, relative_difference};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use slabgrad::error::ShapeError;
 use slabgrad::graph::{Id, Name};
 use slabgrad::ops::{self, ForwardCall, Gradient, Op, Spec};
 use slabgrad::prelude::*;
@@ -21,31 +22,67 @@ type Double = Strict<f64>;
 const TOLERANCE: f64 = 1e-7;
 
 /// The operations that the tests below check.
-const CHECKED: [&str; 25] = [
+const CHECKED: [&str; 61] = [
+    "abs",
     "add",
+    "add_scalar",
     "bce_with_logits",
+    "clamp",
     "conv2d",
+    "cos",
     "cross_entropy",
     "cross_entropy_of_probabilities",
+    "div",
+    "elu",
+    "erf",
+    "exp",
+    "expm1",
+    "gelu",
     "global_avg_pool2d",
     "gru_cell",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
     "huber",
     "kl_div",
     "l1",
+    "leaky_relu",
     "linear",
+    "log",
+    "log1p",
     "log_softmax",
     "lstm_cell",
     "matmul",
     "max_pool2d",
+    "maximum",
+    "minimum",
+    "mish",
     "mse",
+    "mul",
+    "mul_scalar",
+    "neg",
     "nll",
+    "pow",
+    "pow_scalar",
+    "reciprocal",
     "relu",
+    "relu6",
     "reshape",
+    "rsqrt",
+    "safe_div",
+    "scale_shift",
     "scaled_softmax",
     "sigmoid",
+    "silu",
+    "sin",
     "smooth_l1",
     "softmax",
+    "softplus",
+    "sqrt",
+    "square",
+    "sub",
     "tanh",
+    "where_",
     "zeros",
 ];
 
@@ -181,6 +218,63 @@ fn relu_away_from_its_kink() {
     });
 }
 
+/// An operation of one operand: its table, its spec by shape, and the places where it is not smooth.
+type Unary = (&'static Op<Double>, fn(Shape) -> Spec, &'static [f64]);
+/// Some of them, and where a number from -2 to 2 goes for them.
+type Group<'a> = (&'a [Unary], fn(f64) -> f64);
+
+#[test]
+fn unary_operations_away_from_their_kinks() {
+    let near_0: [Unary; 17] = [
+        (ops::neg::op(), ops::neg::spec, &[]),
+        (ops::abs::op(), ops::abs::spec, &[0.0]),
+        (ops::square::op(), ops::square::spec, &[]),
+        (ops::exp::op(), ops::exp::spec, &[]),
+        (ops::expm1::op(), ops::expm1::spec, &[]),
+        (ops::sin::op(), ops::sin::spec, &[]),
+        (ops::cos::op(), ops::cos::spec, &[]),
+        (ops::erf::op(), ops::erf::spec, &[]),
+        (ops::leaky_relu::op(), |x| ops::leaky_relu::spec(x, 0.01).unwrap(), &[0.0]),
+        (ops::elu::op(), |x| ops::elu::spec(x, 1.5).unwrap(), &[0.0]),
+        (ops::softplus::op(), |x| ops::softplus::spec(x, 1.5, 20.0).unwrap(), &[]),
+        (ops::clamp::op(), |x| ops::clamp::spec(x, -1.0, 1.5).unwrap(), &[-1.0, 1.5]),
+        (ops::hardtanh::op(), |x| ops::hardtanh::spec(x, -1.0, 1.5).unwrap(), &[-1.0, 1.5]),
+        (ops::add_scalar::op(), |x| ops::add_scalar::spec(x, 0.75), &[]),
+        (ops::mul_scalar::op(), |x| ops::mul_scalar::spec(x, -0.75), &[]),
+        (ops::scale_shift::op(), |x| ops::scale_shift::spec(x, 1.75, -0.375), &[]),
+        (ops::pow_scalar::op(), |x| ops::pow_scalar::spec(x, 3.0), &[]),
+    ];
+    let wide: [Unary; 7] = [
+        (ops::relu6::op(), ops::relu6::spec, &[0.0, 6.0]),
+        (ops::silu::op(), ops::silu::spec, &[]),
+        (ops::mish::op(), ops::mish::spec, &[]),
+        (ops::gelu::op_erf(), ops::gelu::spec, &[]),
+        (ops::gelu::op_tanh(), ops::gelu::spec, &[]),
+        (ops::hardsigmoid::op(), ops::hardsigmoid::spec, &[-3.0, 3.0]),
+        (ops::hardswish::op(), ops::hardswish::spec, &[-3.0, 3.0]),
+    ];
+    let positive: [Unary; 6] = [
+        (ops::sqrt::op(), ops::sqrt::spec, &[]),
+        (ops::rsqrt::op(), ops::rsqrt::spec, &[]),
+        (ops::reciprocal::op(), ops::reciprocal::spec, &[]),
+        (ops::log::op(), ops::log::spec, &[]),
+        (ops::log1p::op(), ops::log1p::spec, &[]),
+        (ops::pow_scalar::op(), |x| ops::pow_scalar::spec(x, -1.5), &[]),
+    ];
+    let groups: [Group<'_>; 3] = [(&near_0, |x| x), (&wide, |x| 4.0 * x), (&positive, |x| x + 2.3)];
+    for_random(32, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        let x = values(seed, shape.len());
+        for (operations, place) in groups {
+            for (op, spec, kinks) in operations {
+                let is_near = |x: f64| kinks.iter().any(|kink| (x - kink).abs() < 0.01);
+                let x = x.iter().map(|&x| place(x)).map(|x| if is_near(x) { x + 0.03 } else { x }).collect();
+                check(op, spec(shape), &[x])?;
+            }
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn tanh_and_sigmoid() {
     for_random(96, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
@@ -206,28 +300,85 @@ fn stretched(y: &[usize], stretched: usize, short: bool) -> Shape {
     Shape::from_slice(&axes[leading..])
 }
 
+/// A binary operation: its table and its spec by shapes, and operands of these lengths where it is smooth.
+struct Binary {
+    op: fn(Shape, Shape) -> &'static Op<Double>,
+    spec: fn(Shape, Shape) -> Result<Spec, ShapeError>,
+    operands: fn([usize; 2]) -> [Vec<f64>; 2],
+}
+
+fn binary_operations() -> [Binary; 8] {
+    fn both(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+        [values(1, lengths[0]), values(2, lengths[1])]
+    }
+    /// From 0.3 to 4.3.
+    fn above_0(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+        both(lengths).map(|x| x.into_iter().map(|x| x + 2.3).collect())
+    }
+    fn over_positive(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+        [values(1, lengths[0]), above_0(lengths)[1].clone()]
+    }
+    fn positive_base(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+        [above_0(lengths)[0].clone(), values(2, lengths[1])]
+    }
+    /// No two equal or nearly so: even and odd tenths.
+    fn no_ties(lengths: [usize; 2]) -> [Vec<f64>; 2] {
+        let mut operands = both(lengths).map(|x| x.into_iter().map(|x| (x * 5.0).round() / 5.0).collect::<Vec<_>>());
+        operands[1].iter_mut().for_each(|x| *x += 0.1);
+        operands
+    }
+    let row = |op, spec, operands| Binary { op, spec, operands };
+    [
+        row(ops::add::op, ops::add::spec, both),
+        row(ops::sub::op, ops::sub::spec, both),
+        row(ops::mul::op, ops::mul::spec, both),
+        row(ops::div::op, ops::div::spec, over_positive),
+        row(ops::safe_div::op, |a, b| ops::safe_div::spec(a, b, 0.5), over_positive),
+        row(ops::maximum::op, ops::maximum::spec, no_ties),
+        row(ops::minimum::op, ops::minimum::spec, no_ties),
+        row(ops::pow::op, ops::pow::spec, positive_base),
+    ]
+}
+
+fn check_binary(Binary { op, spec, operands }: &Binary, a: Shape, b: Shape) -> Result<(), TestCaseError> {
+    check(op(a, b), spec(a, b).unwrap(), &operands([a.len(), b.len()]))
+}
+
 #[test]
-fn add_with_every_pattern_of_broadcasting() {
-    let lengths = [3, 2, 4];
-    for rank in 0..=lengths.len() {
-        let y = &lengths[..rank];
-        for pattern in 0..1_usize << (2 * rank + 2) {
-            let (a, b) = (pattern & ((1 << rank) - 1), pattern >> rank & ((1 << rank) - 1));
-            let (a, b) =
-                (stretched(y, a, pattern >> (2 * rank) & 1 == 1), stretched(y, b, pattern >> (2 * rank + 1) == 1));
-            let operands = [values(1, a.len()), values(2, b.len())];
-            let result = check(ops::add::op(a, b), ops::add::spec(a, b).unwrap(), &operands);
-            result.unwrap_or_else(|error| panic!("{a} + {b}: {error}"));
+fn binary_operations_with_every_pattern_of_broadcasting() {
+    for operation in &binary_operations() {
+        let lengths = [3, 2, 4];
+        // All have add's kernels and differ in what they read, which two axes show.
+        let ranks = if (operation.op)(Shape::SCALAR, Shape::SCALAR).name == "add" { 3 } else { 2 };
+        for rank in 0..=ranks {
+            let y = &lengths[..rank];
+            for pattern in 0..1_usize << (2 * rank + 2) {
+                let (a, b) = (pattern & ((1 << rank) - 1), pattern >> rank & ((1 << rank) - 1));
+                let a = stretched(y, a, pattern >> (2 * rank) & 1 == 1);
+                let b = stretched(y, b, pattern >> (2 * rank + 1) == 1);
+                check_binary(operation, a, b).unwrap_or_else(|error| panic!("{a} with {b}: {error}"));
+            }
         }
     }
 }
 
 #[test]
-fn add_of_up_to_five_axes() {
+fn binary_operations_of_up_to_five_axes() {
     let operands = (prop::collection::vec(1..=3_usize, 4..=5), 0..32_usize, 0..32_usize, any::<[bool; 2]>());
-    for_random(96, operands, |(y, a, b, [a_short, b_short])| {
-        let (a, b) = (stretched(&y, a, a_short), stretched(&y, b, b_short));
-        check(ops::add::op(a, b), ops::add::spec(a, b).unwrap(), &[values(1, a.len()), values(2, b.len())])
+    let operations = binary_operations();
+    for_random(96, (operands, 0..operations.len()), |((y, a, b, [a_short, b_short]), which)| {
+        check_binary(&operations[which], stretched(&y, a, a_short), stretched(&y, b, b_short))
+    });
+}
+
+#[test]
+fn where_of_up_to_four_axes() {
+    let operands = (prop::collection::vec(1..=3_usize, 0..=4), [0..16_usize, 0..16, 0..16], any::<[bool; 3]>());
+    for_random(128, operands, |(y, masks, short)| {
+        let [c, a, b] = [0, 1, 2].map(|i| stretched(&y, masks[i], short[i]));
+        let condition = values(3, c.len()).into_iter().map(|x| f64::from(x > 0.0)).collect();
+        let operands = [condition, values(1, a.len()), values(2, b.len())];
+        check(ops::where_::op(c, a, b), ops::where_::spec(c, a, b).unwrap(), &operands)
     });
 }
 

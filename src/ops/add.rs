@@ -1,49 +1,59 @@
 //! Addition: `y = a + b`, with NumPy's broadcasting.
 //!
-//! `da = dy` and `db = dy`, each summed over the axes along which it was broadcast, in row-major order. Three tables share
-//! these kernels: one for equal shapes, whose gradients need no kernel; one for a `b` that broadcasts to `a`, which like the
-//! first works in place; one for the rest.
+//! `da = dy` and `db = dy`, each summed over the axes along which it was broadcast. For equal shapes no kernel computes them.
 
-use super::broadcast::{self, Rows};
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, Reads, Spec};
-use crate::backend::{Backend, Real};
+use super::binary::{self, Binary};
+use super::{Args, Op, Reads, Spec};
+use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
-use crate::shape::{self, Dims, Shape};
+use crate::shape::{Dims, Shape};
+
+struct Add;
+
+impl<B: Backend> Binary<B> for Add {
+    const NAME: &'static str = "add";
+    const READS: [Reads; 2] = [Reads::NONE; 2];
+    const PASSES: [bool; 2] = [true; 2];
+
+    #[inline(always)]
+    fn value(a: B::Elem, b: B::Elem, _: &Args) -> B::Elem {
+        a + b
+    }
+
+    #[inline(always)]
+    fn gradient_a(_: B::Elem, _: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
+        dy
+    }
+
+    #[inline(always)]
+    fn gradient_b(_: B::Elem, _: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
+        dy
+    }
+}
 
 /// The table for equal shapes.
 #[must_use]
 pub const fn op_same<B: Backend>() -> &'static Op<B> {
-    const { &Op::new("add", add_b::<B>, [Gradient::Pass, Gradient::Pass, Gradient::None]).over(Over::Output) }
+    binary::op_same::<B, Add>()
 }
 
 /// The table for a `b` that broadcasts to the shape of `a`.
 #[must_use]
 pub const fn op_into<B: Backend>() -> &'static Op<B> {
-    const {
-        &Op::new("add", add_b::<B>, [Gradient::Pass, Gradient::kernel(sum::<B, 1>, Reads::NONE), Gradient::None])
-            .over(Over::Output)
-    }
+    binary::op_into::<B, Add>()
 }
 
 /// The table for any two shapes that broadcast.
 #[must_use]
 pub const fn op_any<B: Backend>() -> &'static Op<B> {
-    const {
-        let a = Gradient::kernel(sum::<B, 0>, Reads::NONE);
-        let b = Gradient::kernel(sum::<B, 1>, Reads::NONE);
-        &Op::new("add", add_both::<B>, [a, b, Gradient::None])
-    }
+    binary::op_any::<B, Add>()
 }
 
 /// The table that suits these shapes.
 #[must_use]
 pub const fn op<B: Backend>(a: Shape, b: Shape) -> &'static Op<B> {
-    match shape::broadcast(a, b) {
-        Some(_) if a.equals(&b) => op_same(),
-        Some(y) if a.equals(&y) => op_into(),
-        _ => op_any(),
-    }
+    binary::op::<B, Add>(a, b)
 }
 
 /// The output has the shape of both, broadcast.
@@ -51,10 +61,7 @@ pub const fn op<B: Backend>(a: Shape, b: Shape) -> &'static Op<B> {
 /// # Errors
 /// When the shapes do not broadcast to one another.
 pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
-    match shape::broadcast(a, b) {
-        Some(y) => Ok(Spec::new(y).args(broadcast::args(a, b, y))),
-        None => Err(ShapeError::Broadcast { op: "add", a, b }),
-    }
+    binary::spec("add", a, b)
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
@@ -83,49 +90,6 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// When the shapes do not broadcast to one another, or `Y` is not what they give.
     pub const fn add_broadcast<S: Dims, T: Dims, Y: Dims>(&mut self, a: Var<S>, b: Var<T>) -> Var<Y> {
         self.record("", op(S::SHAPE, T::SHAPE), &[a.id(), b.id()], spec(S::SHAPE, T::SHAPE))
-    }
-}
-
-fn add_both<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-    let [a, b, _] = call.x;
-    write_or_add::<B, 0>(call.args, a, call.y, false);
-    write_or_add::<B, 1>(call.args, b, call.y, true);
-}
-
-fn add_b<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-    write_or_add::<B, 1>(call.args, call.x[1], call.y, true);
-}
-
-fn write_or_add<B: Backend, const OPERAND: usize>(args: &Args, x: &[B::Elem], y: &mut [B::Elem], add: bool) {
-    let rows = Rows::new::<OPERAND>(args);
-    let stretched = rows.stride() == 0;
-    for (y, at) in y.chunks_exact_mut(rows.len()).zip(rows) {
-        let x = x.get(at..).unwrap_or_default();
-        if stretched {
-            let x = x.first().copied().unwrap_or_default();
-            y.iter_mut().for_each(|y| *y = if add { *y + x } else { x });
-        } else {
-            y.iter_mut().zip(x).for_each(|(y, &x)| *y = if add { *y + x } else { x });
-        }
-    }
-}
-
-/// The gradient of an operand: `dy` summed over the axes that the operand was stretched along.
-fn sum<B: Backend, const OPERAND: usize>(call: BackwardCall<'_, B::Elem>) {
-    if !call.add {
-        call.dx.fill(B::Elem::ZERO);
-    }
-    let rows = Rows::new::<OPERAND>(call.args);
-    let stretched = rows.stride() == 0;
-    for (dy, at) in call.dy.chunks_exact(rows.len()).zip(rows) {
-        let dx = call.dx.get_mut(at..).unwrap_or_default();
-        if stretched {
-            if let Some(dx) = dx.first_mut() {
-                *dx += B::sum(dy);
-            }
-        } else {
-            dx.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx += dy);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! `dx = dy` where `y > 0`, else 0; so the derivative at 0 is 0, as in PyTorch. A NaN goes through.
 
 use super::unary::{self, Unary};
-use super::{Op, Spec};
+use super::{Args, Op, Spec};
 use crate::backend::{Backend, Real};
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
@@ -14,13 +14,13 @@ impl<B: Backend> Unary<B> for Relu {
     const NAME: &'static str = "relu";
 
     #[inline(always)]
-    fn value(x: B::Elem) -> B::Elem {
+    fn value(x: B::Elem, _: &Args) -> B::Elem {
         // Written so that a NaN, for which no comparison holds, is kept.
         if x <= B::Elem::ZERO { B::Elem::ZERO } else { x }
     }
 
     #[inline(always)]
-    fn gradient(y: B::Elem, dy: B::Elem) -> B::Elem {
+    fn gradient(y: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
         if y <= B::Elem::ZERO { B::Elem::ZERO } else { dy }
     }
 }

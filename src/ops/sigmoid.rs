@@ -4,7 +4,7 @@
 //! `dx = dy y (1 - y)`.
 
 use super::unary::{self, Unary};
-use super::{Op, Spec};
+use super::{Args, Op, Spec};
 use crate::backend::{Backend, Real};
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
@@ -15,12 +15,12 @@ impl<B: Backend> Unary<B> for Sigmoid {
     const NAME: &'static str = "sigmoid";
 
     #[inline(always)]
-    fn value(x: B::Elem) -> B::Elem {
+    fn value(x: B::Elem, _: &Args) -> B::Elem {
         B::sigmoid(x)
     }
 
     #[inline(always)]
-    fn gradient(y: B::Elem, dy: B::Elem) -> B::Elem {
+    fn gradient(y: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
         dy * (y * (B::Elem::ONE - y))
     }
 }

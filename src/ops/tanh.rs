@@ -3,7 +3,7 @@
 //! `dx = dy (1 - y^2)`.
 
 use super::unary::{self, Unary};
-use super::{Op, Spec};
+use super::{Args, Op, Spec};
 use crate::backend::{Backend, Real};
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
@@ -14,12 +14,12 @@ impl<B: Backend> Unary<B> for Tanh {
     const NAME: &'static str = "tanh";
 
     #[inline(always)]
-    fn value(x: B::Elem) -> B::Elem {
+    fn value(x: B::Elem, _: &Args) -> B::Elem {
         B::tanh(x)
     }
 
     #[inline(always)]
-    fn gradient(y: B::Elem, dy: B::Elem) -> B::Elem {
+    fn gradient(y: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
         dy * (B::Elem::ONE - y * y)
     }
 }

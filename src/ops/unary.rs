@@ -1,39 +1,135 @@
-//! What the element-wise operations of one operand share: `y = f(x)` in place, and `dx = dy f'`, with the derivative
-//! written in terms of the output.
+//! What the element-wise operations of one operand share: `y = f(x)` in place where nothing else reads `x`, and
+//! `dx = dy f'(x)` in place of `dy`.
 
-use super::{BackwardCall, ForwardCall, Gradient, Op, Over, Reads};
-use crate::backend::Backend;
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, Reads};
+use crate::backend::{Backend, Real};
 
-/// An element-wise function whose derivative can be told from its value.
+/// An element-wise function. Its settings are scalars in the node's arguments.
 pub(super) trait Unary<B: Backend>: 'static {
     /// The operation's name.
     const NAME: &'static str;
+    /// What the derivative is told from: the output unless this says [`Reads::input`] of 0, or [`Reads::NONE`]. With the
+    /// output or nothing, `f` overwrites its input.
+    const READS: Reads = Reads::OUTPUT;
+    /// Whether `dx` is `dy` as it stands.
+    const PASSES: bool = false;
 
     /// `y = f(x)`.
-    fn value(x: B::Elem) -> B::Elem;
+    fn value(x: B::Elem, args: &Args) -> B::Elem;
 
-    /// `dy` times f'(x), from `y`.
-    fn gradient(y: B::Elem, dy: B::Elem) -> B::Elem;
+    /// `dy f'(x)`, from what is read: `y`, `x`, or 0.
+    fn gradient(read: B::Elem, dy: B::Elem, args: &Args) -> B::Elem;
 }
 
 /// The table of `F`.
 pub(super) const fn op<B: Backend, F: Unary<B>>() -> &'static Op<B> {
     const {
-        &Op::new(
-            F::NAME,
-            forward::<B, F>,
-            [Gradient::over_dy(backward::<B, F>, Reads::OUTPUT), Gradient::None, Gradient::None],
-        )
-        .over(Over::Output)
+        let x = if F::PASSES { Gradient::Pass } else { Gradient::over_dy(backward::<B, F>, F::READS) };
+        &Op::new(F::NAME, forward::<B, F>, [x, Gradient::None, Gradient::None]).over(Over::Output)
     }
 }
 
+/// The number as an element.
+#[inline(always)]
+pub(super) fn number<E: Real>(number: f64) -> E {
+    E::choose(number as f32, number)
+}
+
 fn forward<B: Backend, F: Unary<B>>(call: ForwardCall<'_, B::Elem>) {
-    call.y.iter_mut().for_each(|y| *y = F::value(*y));
+    // A copy, so that the loop need not read them again after every element that it writes.
+    let args = *call.args;
+    call.y.iter_mut().for_each(|y| *y = F::value(*y, &args));
 }
 
 fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
-    for (dx, &y) in call.dx.iter_mut().zip(call.y) {
-        *dx = F::gradient(y, *dx);
+    let args = *call.args;
+    if F::READS == Reads::NONE {
+        call.dx.iter_mut().for_each(|dx| *dx = F::gradient(B::Elem::ZERO, *dx, &args));
+        return;
+    }
+    let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
+    for (dx, &read) in call.dx.iter_mut().zip(read) {
+        *dx = F::gradient(read, *dx, &args);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::*;
+    use crate::backend::Strict;
+
+    type Table = &'static Op<Strict<f32>>;
+
+    /// The output and the gradient of its sum, by the kernels alone: programs refuse inputs that are not finite.
+    fn run(op: Table, args: &Args, x: f32) -> (f32, f32) {
+        let (mut y, mut dx) = ([x], [1.0]);
+        (op.forward)(ForwardCall { args, x: [&[]; 3], y: &mut y, saved: &mut [], scratch: &mut [], state: &[] });
+        if let Gradient::Kernel { run, .. } = op.backward[0] {
+            let (x, scratch) = ([&[x][..], &[], &[]], &mut [][..]);
+            run(BackwardCall { args, x, y: &y, saved: &[], dy: &[], dx: &mut dx, add: false, scratch, first_row: 0 });
+        }
+        (y[0], dx[0])
+    }
+
+    fn activations() -> [(Table, Args); 13] {
+        let none = Args::NONE;
+        let x = Shape::new([1]);
+        [
+            (relu::op(), none),
+            (relu6::op(), none),
+            (sigmoid::op(), none),
+            (tanh::op(), none),
+            (leaky_relu::op(), leaky_relu::spec(x, 0.01).unwrap().args),
+            (elu::op(), elu::spec(x, 1.0).unwrap().args),
+            (softplus::op(), softplus::spec(x, 1.0, softplus::THRESHOLD).unwrap().args),
+            (gelu::op_erf(), none),
+            (gelu::op_tanh(), none),
+            (silu::op(), none),
+            (mish::op(), none),
+            (hardsigmoid::op(), none),
+            (hardswish::op(), none),
+        ]
+    }
+
+    #[test]
+    fn activations_are_finite_over_the_whole_range() {
+        for (op, args) in activations() {
+            for x in [0.0, 1e-45, 1e-38, 1.0, 88.0, 89.0, 104.0, 1e4, 1e19, 1e30, f32::MAX] {
+                for x in [x, -x] {
+                    let (y, dx) = run(op, &args, x);
+                    assert!(y.is_finite() && dx.abs() < 1.2, "{} of {x}: {y}, gradient {dx}", op.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_nan_goes_through() {
+        let x = Shape::new([1]);
+        let others: [(Table, Args); 20] = [
+            (neg::op(), Args::NONE),
+            (abs::op(), Args::NONE),
+            (square::op(), Args::NONE),
+            (sqrt::op(), Args::NONE),
+            (rsqrt::op(), Args::NONE),
+            (reciprocal::op(), Args::NONE),
+            (exp::op(), Args::NONE),
+            (expm1::op(), Args::NONE),
+            (log::op(), Args::NONE),
+            (log1p::op(), Args::NONE),
+            (sin::op(), Args::NONE),
+            (cos::op(), Args::NONE),
+            (erf::op(), Args::NONE),
+            (clamp::op(), clamp::spec(x, -1.0, 1.0).unwrap().args),
+            (hardtanh::op(), hardtanh::spec(x, -1.0, 1.0).unwrap().args),
+            (add_scalar::op(), add_scalar::spec(x, 1.0).args),
+            (mul_scalar::op(), mul_scalar::spec(x, 2.0).args),
+            (scale_shift::op(), scale_shift::spec(x, 2.0, 1.0).args),
+            (pow_scalar::op(), pow_scalar::spec(x, 3.0).args),
+            (pow_scalar::op(), pow_scalar::spec(x, 0.5).args),
+        ];
+        for (op, args) in activations().into_iter().chain(others) {
+            assert!(run(op, &args, f32::NAN).0.is_nan(), "{} of NaN", op.name);
+        }
     }
 }

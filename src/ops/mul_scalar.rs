@@ -1,0 +1,58 @@
+//! Multiplies by a constant: `y = scalar x`, element-wise, in place where nothing else reads `x`.
+//!
+//! `dx = scalar dy`.
+
+use super::unary::{self, Unary};
+use super::{Args, Op, Reads, Spec};
+use crate::backend::Backend;
+use crate::graph::{Graph, Var};
+use crate::shape::{Dims, Shape};
+
+struct MulScalar;
+
+impl<B: Backend> Unary<B> for MulScalar {
+    const NAME: &'static str = "mul_scalar";
+    const READS: Reads = Reads::NONE;
+
+    #[inline(always)]
+    fn value(x: B::Elem, args: &Args) -> B::Elem {
+        x * args.scalar::<B::Elem, 0>()
+    }
+
+    #[inline(always)]
+    fn gradient(_: B::Elem, dy: B::Elem, args: &Args) -> B::Elem {
+        dy * args.scalar::<B::Elem, 0>()
+    }
+}
+
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    unary::op::<B, MulScalar>()
+}
+
+/// Any shape; the output has the same.
+#[must_use]
+pub const fn spec(x: Shape, scalar: f64) -> Spec {
+    Spec::new(x).args(Args::NONE.with_scalar(0, scalar))
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// `scalar x`, element-wise.
+    pub const fn mul_scalar<S: Dims>(&mut self, x: Var<S>, scalar: f64) -> Var<S> {
+        self.apply(op::<B>(), &[x.id()], spec(S::SHAPE, scalar))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn values_and_gradients() {
+        let (x, y) = ([1.0, -2.0], [0.5, -1.0]);
+        let dx = [0.5, 0.5];
+        check(op(), spec(Shape::new([2]), 0.5), &[&x], &y, &[&dx]);
+    }
+}

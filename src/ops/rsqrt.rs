@@ -1,0 +1,57 @@
+//! One over the square root: `y = 1 / √x`, element-wise, in place where nothing else reads `x`.
+//!
+//! `dx = -dy y³ / 2`.
+
+use super::unary::{self, Unary, number};
+use super::{Args, Op, Spec};
+use crate::backend::{Backend, Real};
+use crate::graph::{Graph, Var};
+use crate::shape::{Dims, Shape};
+
+struct Rsqrt;
+
+impl<B: Backend> Unary<B> for Rsqrt {
+    const NAME: &'static str = "rsqrt";
+
+    #[inline(always)]
+    fn value(x: B::Elem, _: &Args) -> B::Elem {
+        B::Elem::ONE / x.sqrt()
+    }
+
+    #[inline(always)]
+    fn gradient(y: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
+        dy * (number::<B::Elem>(-0.5) * (y * y * y))
+    }
+}
+
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    unary::op::<B, Rsqrt>()
+}
+
+/// Any shape; the output has the same.
+#[must_use]
+pub const fn spec(x: Shape) -> Spec {
+    Spec::new(x)
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// `1 / √x`, element-wise.
+    pub const fn rsqrt<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
+        self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn values_and_gradients() {
+        let (x, y) = ([1.0, 4.0, 0.25], [1.0, 0.5, 2.0]);
+        let dx = [-0.5, -0.062_5, -4.0];
+        check(op(), spec(Shape::new([3])), &[&x], &y, &[&dx]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Sine of an angle in radians: `y = sin x`, element-wise. The derivative needs `x`, which is kept.
+//!
+//! `dx = dy cos x`.
+
+use super::unary::{self, Unary};
+use super::{Args, Op, Reads, Spec};
+use crate::backend::Backend;
+use crate::graph::{Graph, Var};
+use crate::shape::{Dims, Shape};
+
+struct Sin;
+
+impl<B: Backend> Unary<B> for Sin {
+    const NAME: &'static str = "sin";
+    const READS: Reads = Reads::input(0);
+
+    #[inline(always)]
+    fn value(x: B::Elem, _: &Args) -> B::Elem {
+        B::sin(x)
+    }
+
+    #[inline(always)]
+    fn gradient(x: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
+        dy * B::cos(x)
+    }
+}
+
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    unary::op::<B, Sin>()
+}
+
+/// Any shape; the output has the same.
+#[must_use]
+pub const fn spec(x: Shape) -> Spec {
+    Spec::new(x)
+}
+
+impl<B: Backend, const N: usize> Graph<B, N> {
+    /// The sine of `x` in radians, element-wise.
+    pub const fn sin<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
+        self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check;
+    use super::*;
+
+    #[test]
+    fn values_and_gradients() {
+        let (x, y) = ([0.0, 1.0, -2.5], [0.0, 0.841_470_984_807_896_5, -0.598_472_144_103_956_5]);
+        let dx = [1.0, 0.540_302_305_868_139_8, -0.801_143_615_546_933_7];
+        check(op(), spec(Shape::new([3])), &[&x], &y, &[&dx]);
+    }
+}
