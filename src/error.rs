@@ -55,6 +55,13 @@ impl Message {
         self.byte(b'0' + (number % 10) as u8)
     }
 
+    /// Adds `number` in decimal, with its sign.
+    #[must_use]
+    pub const fn signed(self, number: isize) -> Self {
+        let text = if number < 0 { self.text("-") } else { self };
+        text.number(number.unsigned_abs())
+    }
+
     /// Adds a number of moderate size with up to four decimals.
     #[must_use]
     pub const fn decimal(mut self, number: f64) -> Self {
@@ -165,6 +172,35 @@ pub enum ShapeError {
         /// The window's length along the axis, dilation included.
         window: usize,
     },
+    /// An operand has no such axis.
+    Axis {
+        /// The operation.
+        op: &'static str,
+        /// The axis, as it was given; negative ones count from behind the last.
+        axis: isize,
+        /// How many axes there are.
+        axes: usize,
+    },
+    /// An axis is named twice.
+    RepeatedAxis {
+        /// The operation.
+        op: &'static str,
+        /// The axis, counted from 0.
+        axis: usize,
+    },
+    /// A range does not lie within an axis.
+    Range {
+        /// The operation.
+        op: &'static str,
+        /// The axis, counted from 0.
+        axis: usize,
+        /// The axis' length.
+        length: usize,
+        /// The first element.
+        start: usize,
+        /// What follows the last.
+        stop: usize,
+    },
     /// A setting has a value that it cannot have.
     Setting {
         /// The operation.
@@ -185,6 +221,9 @@ impl ShapeError {
             | Self::Length { op, .. }
             | Self::Broadcast { op, .. }
             | Self::Window { op, .. }
+            | Self::Axis { op, .. }
+            | Self::RepeatedAxis { op, .. }
+            | Self::Range { op, .. }
             | Self::Setting { op, .. } => op,
         };
         let text = subject(op, name);
@@ -206,6 +245,19 @@ impl ShapeError {
                 .text(" with padding ")
                 .number(padding)
                 .text(" on each side"),
+            Self::Axis { axis, axes, .. } => {
+                text.text("there is no axis ").signed(axis).text(", the number of axes is ").number(axes)
+            }
+            Self::RepeatedAxis { axis, .. } => text.text("axis ").number(axis).text(" is named twice"),
+            Self::Range { axis, length, start, stop, .. } => text
+                .text("the range ")
+                .number(start)
+                .text("..")
+                .number(stop)
+                .text(" does not lie within axis ")
+                .number(axis)
+                .text(", whose length is ")
+                .number(length),
             Self::Setting { rule, found, .. } => text.text(rule).text(", found ").decimal(found),
         }
     }

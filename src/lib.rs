@@ -68,7 +68,7 @@ pub mod testing;
 /// What most programs that use this crate name.
 pub mod prelude {
     pub use crate::backend::{Backend, Real, Strict};
-    pub use crate::graph::{Attention, Graph, GruCell, Indices, LstmCell, LstmState, Var};
+    pub use crate::graph::{Attention, Graph, GruCell, IndexTensor, Indices, LstmCell, LstmState, Var};
     pub use crate::init::Init;
     pub use crate::ops::conv2d::Conv2d;
     pub use crate::ops::cross_entropy::CrossEntropy;

@@ -22,21 +22,30 @@ type Double = Strict<f64>;
 const TOLERANCE: f64 = 1e-7;
 
 /// The operations that the tests below check.
-const CHECKED: [&str; 61] = [
+const CHECKED: [&str; 83] = [
     "abs",
     "add",
     "add_scalar",
+    "amax",
+    "amin",
     "bce_with_logits",
+    "broadcast_to",
     "clamp",
+    "compensated_sum",
+    "concat",
     "conv2d",
     "cos",
+    "cosine_similarity",
     "cross_entropy",
     "cross_entropy_of_probabilities",
     "div",
+    "dot",
     "elu",
+    "embedding",
     "erf",
     "exp",
     "expm1",
+    "gather",
     "gelu",
     "global_avg_pool2d",
     "gru_cell",
@@ -46,15 +55,19 @@ const CHECKED: [&str; 61] = [
     "huber",
     "kl_div",
     "l1",
+    "l2_norm",
+    "l2_normalize",
     "leaky_relu",
     "linear",
     "log",
     "log1p",
     "log_softmax",
+    "logsumexp",
     "lstm_cell",
     "matmul",
     "max_pool2d",
     "maximum",
+    "mean",
     "minimum",
     "mish",
     "mse",
@@ -62,8 +75,11 @@ const CHECKED: [&str; 61] = [
     "mul_scalar",
     "neg",
     "nll",
+    "pad",
+    "permute",
     "pow",
     "pow_scalar",
+    "prod",
     "reciprocal",
     "relu",
     "relu6",
@@ -75,13 +91,19 @@ const CHECKED: [&str; 61] = [
     "sigmoid",
     "silu",
     "sin",
+    "slice",
     "smooth_l1",
     "softmax",
     "softplus",
     "sqrt",
     "square",
+    "squeeze",
+    "stack",
     "sub",
+    "sum",
     "tanh",
+    "unsqueeze",
+    "var",
     "where_",
     "zeros",
 ];
@@ -672,4 +694,374 @@ fn global_avg_pool2d() {
         let spec = ops::global_avg_pool2d::spec(shape).unwrap();
         check(ops::global_avg_pool2d::op(), spec, &[values(seed, shape.len())])
     });
+}
+
+type ReductionSpec = fn(Shape, &[isize], bool) -> Result<Spec, ShapeError>;
+/// The table of a reduction, its spec, and its definition.
+type Reduction = (&'static Op<Double>, ReductionSpec, fn(&[f64]) -> f64);
+
+/// The axes with a bit in `mask`, every other one counted from behind the last.
+fn axes_of(shape: Shape, mask: usize) -> Vec<isize> {
+    let rank = shape.rank().cast_signed();
+    (0..rank).filter(|axis| mask >> axis & 1 == 1).map(|axis| if axis % 2 == 0 { axis } else { axis - rank }).collect()
+}
+
+/// The elements behind each output of a reduction, by the definition.
+fn runs_of(shape: Shape, mask: usize, x: &[f64]) -> Vec<Vec<f64>> {
+    let mask = if mask & ((1 << shape.rank()) - 1) == 0 { usize::MAX } else { mask };
+    let kept = (0..shape.rank()).filter(|axis| mask >> axis & 1 == 0);
+    let outputs = kept.clone().map(|axis| shape.axis(axis)).product();
+    let mut runs = vec![Vec::new(); outputs];
+    for (i, &x) in x.iter().enumerate() {
+        let index = |axis| i / shape.product(axis + 1, shape.rank()) % shape.axis(axis);
+        runs[kept.clone().fold(0, |at, axis| at * shape.axis(axis) + index(axis))].push(x);
+    }
+    runs
+}
+
+#[test]
+fn reductions_over_every_set_of_axes() {
+    let sum = |run: &[f64]| run.iter().sum::<f64>();
+    let reductions: [Reduction; 6] = [
+        (ops::sum::op(), ops::sum::spec, sum),
+        (ops::compensated_sum::op(), ops::compensated_sum::spec, sum),
+        (ops::mean::op(), ops::mean::spec, |run| run.iter().sum::<f64>() / run.len() as f64),
+        (ops::prod::op(), ops::prod::spec, |run| run.iter().product()),
+        (ops::l2_norm::op(), ops::l2_norm::spec, |run| run.iter().map(|x| x * x).sum::<f64>().sqrt()),
+        (ops::logsumexp::op(), ops::logsumexp::spec, |run| libm::log(run.iter().map(|&x| libm::exp(x)).sum())),
+    ];
+    for_random(96, (shapes(0..=5), 0..32_usize, any::<bool>(), any::<u32>()), |(shape, mask, keepdim, seed)| {
+        // Away from 0, where the norm of one element has a kink; short enough for products.
+        let x: Vec<f64> =
+            values(seed, shape.len()).iter().map(|x| (x + f64::copysign(0.2, *x)).clamp(-1.5, 1.5)).collect();
+        prop_assume!(shape.len() <= 64);
+        let axes = axes_of(shape, mask);
+        for (op, spec, value) in reductions {
+            let spec = spec(shape, &axes, keepdim).unwrap();
+            let want: Vec<f64> = runs_of(shape, mask, &x).iter().map(|run| value(run)).collect();
+            let found = run(op, spec, &[&x], &want).y;
+            prop_assert!(relative_difference(&found, &want) < 1e-13, "{}: {found:?}, expected {want:?}", op.name);
+            check(op, spec, std::slice::from_ref(&x))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn products_with_zeros() {
+    for_random(96, (shapes(1..=3), 0..8_usize, any::<u32>()), |(shape, mask, seed)| {
+        prop_assume!(shape.len() <= 32);
+        let x = values(seed, shape.len()).iter().map(|x| if x.abs() < 0.7 { 0.0 } else { *x }).collect();
+        check(ops::prod::op(), ops::prod::spec(shape, &axes_of(shape, mask), false).unwrap(), &[x])
+    });
+}
+
+#[test]
+fn largest_and_smallest_elements_away_from_ties() {
+    for_random(96, (shapes(0..=5), 0..32_usize, any::<bool>(), any::<u32>()), |(shape, mask, keepdim, seed)| {
+        let mut x: Vec<f64> = (0..shape.len()).map(|i| f64::from(i as u32) * 0.05 - 1.0).collect();
+        let mut random = Lcg(seed);
+        for i in (1..x.len()).rev() {
+            x.swap(i, random.below(i + 1));
+        }
+        let axes = axes_of(shape, mask);
+        for (op, spec, value) in [
+            (ops::amax::op(), ops::amax::spec as ReductionSpec, f64::max as fn(f64, f64) -> f64),
+            (ops::amin::op(), ops::amin::spec, f64::min),
+        ] {
+            let spec = spec(shape, &axes, keepdim).unwrap();
+            let want: Vec<f64> =
+                runs_of(shape, mask, &x).into_iter().map(|run| run.into_iter().reduce(value).unwrap()).collect();
+            prop_assert_eq!(run(op, spec, &[&x], &want).y, want, "{}", op.name);
+            check(op, spec, std::slice::from_ref(&x))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn variance_with_every_correction() {
+    let settings = (shapes(0..=5), 0..32_usize, 0..=2_usize, any::<bool>(), any::<u32>());
+    for_random(96, settings, |(shape, mask, correction, keepdim, seed)| {
+        let spec = ops::var::spec(shape, &axes_of(shape, mask), correction, keepdim);
+        let x = values(seed, shape.len());
+        let runs = runs_of(shape, mask, &x);
+        prop_assert_eq!(spec.is_ok(), runs[0].len() > correction);
+        let Ok(spec) = spec else { return Ok(()) };
+        let variance = |run: &Vec<f64>| {
+            let mean = run.iter().sum::<f64>() / run.len() as f64;
+            run.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (run.len() - correction) as f64
+        };
+        let want: Vec<f64> = runs.iter().map(variance).collect();
+        let found = run::<Double>(ops::var::op(), spec, &[&x], &want).y;
+        prop_assert!(relative_difference(&found, &want) < 1e-13, "var: {found:?}, expected {want:?}");
+        check(ops::var::op(), spec, &[x])
+    });
+}
+
+/// The index along each axis of element `i`.
+fn index_of(shape: Shape, i: usize) -> Vec<usize> {
+    (0..shape.rank()).map(|axis| i / shape.product(axis + 1, shape.rank()) % shape.axis(axis)).collect()
+}
+
+/// The element at an index.
+fn element(shape: Shape, index: &[usize]) -> usize {
+    index.iter().enumerate().fold(0, |at, (axis, i)| at * shape.axis(axis) + i)
+}
+
+/// Checks an operation that moves elements: the output by `source`, which tells from an output's index where it comes from,
+/// and the gradients.
+fn check_moved(
+    op: &'static Op<Double>,
+    spec: Spec,
+    x: Shape,
+    source: impl Fn(Vec<usize>) -> Option<Vec<usize>>,
+) -> Result<(), TestCaseError> {
+    let data = values(3, x.len());
+    let value = |i| source(index_of(spec.shape, i)).map_or(0.5, |index| data[element(x, &index)]);
+    let want: Vec<f64> = (0..spec.shape.len()).map(value).collect();
+    prop_assert_eq!(run(op, spec, &[&data], &want).y, want, "{}", op.name);
+    check(op, spec, &[data])
+}
+
+#[test]
+fn permute_and_transpose() {
+    for_random(128, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        let mut order: Vec<usize> = (0..shape.rank()).collect();
+        let mut random = Lcg(seed);
+        for i in (1..order.len()).rev() {
+            order.swap(i, random.below(i + 1));
+        }
+        let signed: Vec<isize> = order.iter().map(|&axis| axis.cast_signed()).collect();
+        let spec = ops::permute::spec(shape, &signed).unwrap();
+        let put_back = |index: Vec<usize>| {
+            let mut source = vec![0; index.len()];
+            order.iter().zip(&index).for_each(|(&axis, &i)| source[axis] = i);
+            Some(source)
+        };
+        check_moved(ops::permute::op(), spec, shape, put_back)?;
+        if shape.rank() > 1 {
+            let (a, b) = (random.below(shape.rank()), random.below(shape.rank()));
+            let spec =
+                ops::permute::spec_transpose(shape, a.cast_signed() - shape.rank().cast_signed(), b.cast_signed())
+                    .unwrap();
+            check_moved(ops::permute::op(), spec, shape, |mut index| {
+                index.swap(a, b);
+                Some(index)
+            })?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn slice_and_pad() {
+    for_random(128, (shapes(0..=5), any::<u32>()), |(shape, seed)| {
+        let mut random = Lcg(seed);
+        let ranges = random.below(shape.rank() + 1);
+        let (mut starts, mut stops, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+        for axis in 0..ranges {
+            starts.push(random.below(shape.axis(axis)));
+            stops.push(starts[axis] + 1 + random.below(shape.axis(axis) - starts[axis]));
+            steps.push(1 + random.below(3));
+        }
+        let spec = ops::slice::spec(shape, &starts, &stops, &steps).unwrap();
+        let moved = |index: Vec<usize>| {
+            let from = |axis: usize| starts.get(axis).copied().unwrap_or(0);
+            let step = |axis: usize| steps.get(axis).copied().unwrap_or(1);
+            Some(index.iter().enumerate().map(|(axis, i)| from(axis) + i * step(axis)).collect())
+        };
+        check_moved(ops::slice::op(), spec, shape, moved)?;
+
+        let before: Vec<usize> = (0..ranges).map(|_| random.below(3)).collect();
+        let after: Vec<usize> = (0..ranges).map(|_| random.below(3)).collect();
+        let spec = ops::pad::spec(shape, &before, &after, 0.5).unwrap();
+        prop_assume!(spec.shape.len() <= 1024);
+        let source = |index: Vec<usize>| {
+            let within = |(axis, i): (usize, usize)| {
+                i.checked_sub(before.get(axis).copied().unwrap_or(0)).filter(|&i| i < shape.axis(axis))
+            };
+            index.into_iter().enumerate().map(within).collect()
+        };
+        check_moved(ops::pad::op(), spec, shape, source)
+    });
+}
+
+#[test]
+fn broadcast_to() {
+    let operands = (prop::collection::vec(1..=4_usize, 0..=5), 0..32_usize, any::<bool>());
+    for_random(128, operands, |(y, pattern, short)| {
+        let (x, to) = (stretched(&y, pattern, short), Shape::from_slice(&y));
+        prop_assume!(to.len() <= 512);
+        let spec = ops::broadcast_to::spec(x, to).unwrap();
+        let source = |index: Vec<usize>| {
+            let own = index[index.len() - x.rank()..].iter().enumerate();
+            Some(own.map(|(axis, &i)| if x.axis(axis) == 1 { 0 } else { i }).collect())
+        };
+        check_moved(ops::broadcast_to::op(), spec, x, source)
+    });
+}
+
+#[test]
+fn squeeze_and_unsqueeze() {
+    for_random(96, (shapes(0..=4), any::<u32>()), |(shape, seed)| {
+        let x = values(seed, shape.len());
+        let squeezed = ops::squeeze::spec(shape, &[]).unwrap();
+        let lengths: Vec<usize> =
+            (0..shape.rank()).map(|axis| shape.axis(axis)).filter(|&length| length != 1).collect();
+        prop_assert_eq!(squeezed.shape, Shape::from_slice(&lengths));
+        check(ops::squeeze::op(), squeezed, std::slice::from_ref(&x))?;
+        for axis in -shape.rank().cast_signed() - 1..=shape.rank().cast_signed() {
+            let spec = ops::unsqueeze::spec(shape, axis).unwrap();
+            prop_assert_eq!(ops::squeeze::spec(spec.shape, &[axis]).unwrap().shape, shape);
+            check(ops::unsqueeze::op(), spec, std::slice::from_ref(&x))?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn concat_and_stack() {
+    let settings = (shapes(1..=4), [1..=3_usize, 1..=3, 1..=3], 1..=3_usize, any::<u32>());
+    for_random(128, settings, |(shape, lengths, count, seed)| {
+        let axis = Lcg(seed).below(shape.rank());
+        let with = |length| {
+            let axes: Vec<usize> = (0..shape.rank()).map(|i| if i == axis { length } else { shape.axis(i) }).collect();
+            Shape::from_slice(&axes)
+        };
+        let operands: Vec<Shape> = lengths[..count].iter().map(|&length| with(length)).collect();
+        let data: Vec<Vec<f64>> = (1..).zip(&operands).map(|(seed, operand)| values(seed, operand.len())).collect();
+        let slices: Vec<&[f64]> = data.iter().map(Vec::as_slice).collect();
+        let spec = ops::concat::spec(&operands, axis.cast_signed() - shape.rank().cast_signed()).unwrap();
+        let value = |i| {
+            let (mut index, mut operand) = (index_of(spec.shape, i), 0);
+            while index[axis] >= lengths[operand] {
+                index[axis] -= lengths[operand];
+                operand += 1;
+            }
+            data[operand][element(operands[operand], &index)]
+        };
+        let want: Vec<f64> = (0..spec.shape.len()).map(value).collect();
+        prop_assert_eq!(run::<Double>(ops::concat::op(), spec, &slices, &want).y, want, "concat");
+        check(ops::concat::op(), spec, &data)?;
+
+        let data: Vec<Vec<f64>> = (0..count as u32).map(|seed| values(seed, shape.len())).collect();
+        let slices: Vec<&[f64]> = data.iter().map(Vec::as_slice).collect();
+        let spec = ops::stack::spec(shape, count, axis.cast_signed()).unwrap();
+        let value = |i| {
+            let mut index = index_of(spec.shape, i);
+            let operand = index.remove(axis);
+            data[operand][element(shape, &index)]
+        };
+        let want: Vec<f64> = (0..spec.shape.len()).map(value).collect();
+        prop_assert_eq!(run::<Double>(ops::stack::op(), spec, &slices, &want).y, want, "stack");
+        check(ops::stack::op(), spec, &data)
+    });
+}
+
+#[test]
+fn gather_along_every_axis() {
+    for_random(128, (shapes(1..=5), any::<u32>()), |(shape, seed)| {
+        let mut random = Lcg(seed);
+        let axis = random.below(shape.rank());
+        let length = |i| if i == axis { 1 + random.below(5) } else { 1 + random.below(shape.axis(i)) };
+        let lengths: Vec<usize> = (0..shape.rank()).map(length).collect();
+        let index = Shape::from_slice(&lengths);
+        let at: Vec<f64> = (0..index.len()).map(|_| f64::from(random.below(shape.axis(axis)) as u32)).collect();
+        let spec = ops::gather::spec(shape, index, axis.cast_signed() - shape.rank().cast_signed()).unwrap();
+        let x = values(seed, shape.len());
+        let value = |i: usize| {
+            let mut source = index_of(index, i);
+            source[axis] = at[i].to_index().unwrap();
+            x[element(shape, &source)]
+        };
+        let want: Vec<f64> = (0..index.len()).map(value).collect();
+        prop_assert_eq!(run::<Double>(ops::gather::op(), spec, &[&x, &at], &want).y, want, "gather");
+        check(ops::gather::op(), spec, &[x, at])
+    });
+}
+
+#[test]
+fn embedding_with_repeated_indices() {
+    for_random(96, (shapes(0..=4), 1..=4_usize, 1..=4_usize, any::<u32>()), |(indices, rows, width, seed)| {
+        let mut random = Lcg(seed);
+        let at: Vec<f64> = (0..indices.len()).map(|_| f64::from(random.below(rows) as u32)).collect();
+        let weight = Shape::new([rows, width]);
+        let spec = ops::embedding::spec(weight, indices).unwrap();
+        check(ops::embedding::op(), spec, &[values(seed, weight.len()), at])
+    });
+}
+
+#[test]
+fn dot_of_vectors() {
+    for_random(64, (1..=40_usize, any::<u32>()), |(len, seed)| {
+        let spec = ops::dot::spec(Shape::new([len]), Shape::new([len])).unwrap();
+        check(ops::dot::op(), spec, &[values(seed, len), values(seed ^ 1, len)])
+    });
+}
+
+#[test]
+fn normalisation_and_similarity_along_every_axis() {
+    let epsilon = prop_oneof![Just(1e-8), Just(1.7)];
+    for_random(96, (shapes(0..=4), epsilon, any::<u32>()), |(shape, epsilon, seed)| {
+        // Away from 0, and from norms that are close to the larger epsilon.
+        let away = |x: f64| x + f64::copysign(0.2, x);
+        let [a, b]: [Vec<f64>; 2] =
+            [seed, seed ^ 1].map(|seed| values(seed, shape.len()).into_iter().map(away).collect());
+        let norms = |x: &[f64], mask: usize| -> Vec<f64> {
+            runs_of(shape, mask, x).iter().map(|run| run.iter().map(|x| x * x).sum::<f64>().sqrt()).collect()
+        };
+        for axis in std::iter::once(None).chain((0..shape.rank().cast_signed()).map(Some)) {
+            let mask = axis.map_or(0, |axis| 1 << axis);
+            let near = |norm: &f64| (norm - epsilon).abs() < 1e-3;
+            prop_assume!(!norms(&a, mask).iter().chain(&norms(&b, mask)).any(near));
+            let spec = ops::l2_normalize::spec(shape, axis, epsilon).unwrap();
+            check(ops::l2_normalize::op(), spec, std::slice::from_ref(&a))?;
+            let spec = ops::cosine_similarity::spec(shape, shape, axis, epsilon).unwrap();
+            check(ops::cosine_similarity::op(), spec, &[a.clone(), b.clone()])?;
+        }
+        Ok(())
+    });
+}
+
+/// An empty slice of a parameter, reduced over its empty axis; what has no elements has no gradient to give.
+#[test]
+fn reductions_of_no_elements() {
+    let nothing: [(&'static Op<Double>, ReductionSpec, f64); 6] = [
+        (ops::sum::op(), ops::sum::spec, 0.0),
+        (ops::compensated_sum::op(), ops::compensated_sum::spec, 0.0),
+        (ops::mean::op(), ops::mean::spec, f64::NAN),
+        (ops::prod::op(), ops::prod::spec, 1.0),
+        (ops::l2_norm::op(), ops::l2_norm::spec, 0.0),
+        (ops::logsumexp::op(), ops::logsumexp::spec, f64::NEG_INFINITY),
+    ];
+    for (op, spec, want) in nothing {
+        let mut g = Graph::<Double, 8>::new();
+        let x = Shape::new([2, 3]);
+        let parameter = g.parameter_dyn(Name::new("", "x"), x, Init::Ones);
+        let slice = ops::slice::spec(x, &[1], &[1], &[]).unwrap();
+        let empty = g.apply_dyn(ops::slice::op(), &[parameter], slice);
+        let spec = spec(slice.shape, &[0], false).unwrap();
+        let y = g.apply_dyn(op, &[empty], spec);
+        g.output_dyn("y", y);
+        let loss = g.apply_dyn(ops::sum::op(), &[y], ops::sum::spec(spec.shape, &[], false).unwrap());
+        g.loss_dyn(loss);
+        let tables = g.infer().tables();
+        let program = tables.program();
+        let mut slab = vec![f64::NAN; program.slab_len()];
+        let mut memory = program.memory(&mut slab).unwrap();
+        program.run(&mut memory, &[]).unwrap();
+        let y = program.output(&memory, "y").unwrap();
+        let is_same = |y: &f64| y.is_nan() && want.is_nan() || y.to_bits() == want.to_bits();
+        assert!(y.len() == 3 && y.iter().all(is_same), "{} of nothing: {y:?}", op.name);
+
+        // An infinite loss would end the step.
+        let tables = g.train(Training::with_slots(0)).tables();
+        let program = tables.program();
+        let mut slab = vec![0.0; program.slab_len()];
+        let mut memory = program.memory(&mut slab).unwrap();
+        if program.gradients(&mut memory, &[]).is_ok() {
+            assert_eq!(program.gradient(&memory, "x").unwrap(), [0.0; 6], "{} of nothing", op.name);
+        }
+    }
 }

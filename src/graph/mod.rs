@@ -32,7 +32,7 @@ mod node;
 mod recurrent;
 
 pub use attention::Attention;
-pub use node::{Id, Indices, Name, Var};
+pub use node::{Id, IndexDims, IndexTensor, Indices, Name, Var};
 pub(crate) use node::{Kind, Node};
 pub use recurrent::{GruCell, LstmCell, LstmState};
 
@@ -73,6 +73,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// sets the number of classes, and a run checks it.
     pub const fn class_indices<const A: usize>(&mut self, name: &'static str) -> Var<Indices<A>> {
         Var::new(self.input_dyn(name, Shape::new([A])))
+    }
+
+    /// An input of indices of any shape: whole numbers from 0, stored as elements. What reads them sets how many things they
+    /// tell apart, and a run checks it.
+    pub const fn indices<S: Dims>(&mut self, name: &'static str) -> Var<IndexTensor<S>> {
+        Var::new(self.input_dyn(name, S::SHAPE))
     }
 
     /// A parameter named `scope.leaf` (or `leaf` alone where `scope` is empty), as PyTorch names them.

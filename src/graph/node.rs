@@ -62,6 +62,24 @@ impl<S: Dims> Var<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct Indices<const A: usize>;
 
+/// The shape of indices of several axes: whole numbers from 0. It is no [`Dims`] either.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexTensor<S>(PhantomData<S>);
+
+/// The shape of indices as a type: [`Indices`] or [`IndexTensor`].
+pub trait IndexDims: 'static {
+    /// The shape as a value.
+    const SHAPE: Shape;
+}
+
+impl<const A: usize> IndexDims for Indices<A> {
+    const SHAPE: Shape = Shape::new([A]);
+}
+
+impl<S: Dims> IndexDims for IndexTensor<S> {
+    const SHAPE: Shape = S::SHAPE;
+}
+
 /// A name such as `conv1.weight`, in two parts because constants cannot join strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
