@@ -135,6 +135,29 @@ fn causal_attention() {
     check_attention::<Strict<f32>>("attention_causal", &["q", "k", "v"], causal);
 }
 
+#[test]
+fn attention_by_several_heads() {
+    fn all<B: Backend>(g: &mut Graph<B>, ids: &[Id]) -> Id {
+        g.multi_head_attention_dyn(ids[0], [ids[1], ids[2], ids[3], ids[4]], 2, Attention::new()).unwrap()
+    }
+    fn causal<B: Backend>(g: &mut Graph<B>, ids: &[Id]) -> Id {
+        g.multi_head_attention_dyn(ids[0], [ids[1], ids[2], ids[3], ids[4]], 2, Attention::new().causal()).unwrap()
+    }
+    let operands = ["x", "in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"];
+    check_attention::<Strict<f64>>("multi_head", &operands, all);
+    check_attention::<Strict<f32>>("multi_head", &operands, all);
+    check_attention::<Strict<f64>>("multi_head_causal", &operands, causal);
+    check_attention::<Strict<f32>>("multi_head_causal", &operands, causal);
+}
+
+#[test]
+fn heads_that_do_not_divide_the_features_are_an_error() {
+    let mut g = Graph::<Strict<f32>>::new();
+    let x = g.input_dyn("x", Shape::new([1, 4, 6]));
+    let error = g.multi_head_attention_dyn(x, [x; 4], 4, Attention::new()).unwrap_err();
+    assert_eq!(error.to_string(), "multi_head_attention: features to be divided are 6, heads are 4");
+}
+
 /// The same network as constants: one with zeros to start from, one that hands its state over from run to run.
 #[test]
 fn a_sequence_in_pieces_gives_the_bits_of_the_whole() {
