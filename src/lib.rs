@@ -73,7 +73,7 @@ struct Readme;
 /// What most programs that use this crate name.
 pub mod prelude {
     pub use crate::backend::{Backend, Real, Strict};
-    pub use crate::graph::{Graph, IndexTensor, Indices, Var};
+    pub use crate::graph::{Attention, Graph, GruCell, IndexTensor, Indices, LstmCell, LstmState, Var};
     pub use crate::init::Init;
     pub use crate::ops::avg_pool2d::CountPadding;
     pub use crate::ops::batch_norm::BatchNorm;

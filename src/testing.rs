@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use crate::backend::{Backend, Real, Strict};
 use crate::graph::{Graph, Id, Name};
 use crate::init::Init;
-use crate::ops::{BackwardCall, ForwardCall, Gradient, MAX_INPUTS, Op, Reads, Spec};
+use crate::ops::{BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
 use crate::plan::Training;
 use crate::shape::Shape;
 
@@ -57,24 +57,64 @@ pub fn run_with_state<B: Backend>(
     state: &[B::Elem],
     dy: &[B::Elem],
 ) -> Outcome<B::Elem> {
-    let differentiable = |i: usize| op.view || !matches!(op.backward[i], Gradient::None);
-    let mut g = Graph::<B, 8>::new();
-    let mut ids = Vec::<Id>::new();
+    let operand = |(i, &data)| {
+        let differentiable = op.view || !matches!(op.backward[i], Gradient::None);
+        Operand { shape: Shape::new([<[_]>::len(data)]), data, differentiable }
+    };
+    let operands: Vec<_> = inputs.iter().enumerate().map(operand).collect();
+    run_any(&operands, state, dy, |g, ids, kept| {
+        let y = g.apply_dyn(op, ids, spec);
+        if !state.is_empty() {
+            g.with_state(kept);
+        }
+        y
+    })
+}
+
+/// An operand of a graph that is run by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a, E> {
+    /// Its shape.
+    pub shape: Shape,
+    /// Its elements.
+    pub data: &'a [E],
+    /// Whether its gradient is computed.
+    pub differentiable: bool,
+}
+
+/// As [`run`], for the graph that `build` makes of up to eight operands.
+///
+/// # Panics
+/// As [`run`], or when the graph is wrong.
+pub fn run_graph<B: Backend>(
+    operands: &[Operand<'_, B::Elem>],
+    dy: &[B::Elem],
+    build: impl FnOnce(&mut Graph<B>, &[Id]) -> Id,
+) -> Outcome<B::Elem> {
+    run_any(operands, &[], dy, |g, ids, _| build(g, ids))
+}
+
+/// Runs the graph that `build` makes of the operands and the state.
+fn run_any<B: Backend>(
+    operands: &[Operand<'_, B::Elem>],
+    state: &[B::Elem],
+    dy: &[B::Elem],
+    build: impl FnOnce(&mut Graph<B>, &[Id], Id) -> Id,
+) -> Outcome<B::Elem> {
+    let mut g = Graph::<B>::new();
     let mut fed = Vec::new();
-    for (i, x) in inputs.iter().enumerate() {
-        let shape = Shape::new([x.len()]);
-        ids.push(if differentiable(i) {
-            g.parameter_dyn(Name::new("", NAMES[i]), shape, Init::Zeros)
+    let mut ids = Vec::new();
+    for (operand, &name) in operands.iter().zip(&NAMES) {
+        ids.push(if operand.differentiable {
+            g.parameter_dyn(Name::new("", name), operand.shape, Init::Zeros)
         } else {
-            fed.push(*x);
-            g.input_dyn(NAMES[i], shape)
+            fed.push(operand.data);
+            g.input_dyn(name, operand.shape)
         });
     }
+    assert_eq!(ids.len(), operands.len(), "at most eight operands");
     let kept = g.state("", "state", Shape::new([state.len()]), Init::Zeros);
-    let y = g.apply_dyn(op, &ids, spec);
-    if !state.is_empty() {
-        g.with_state(kept);
-    }
+    let y = build(&mut g, &ids, kept);
     let seed = g.input_dyn("dy", Shape::new([dy.len()]));
     fed.push(dy);
     let loss = g.apply_dyn(weighted_sum::<B>(), &[y, seed], Spec::new(Shape::SCALAR));
@@ -85,21 +125,21 @@ pub fn run_with_state<B: Backend>(
     let program = tables.program();
     let mut slab = vec![B::Elem::ZERO; program.slab_len()];
     let mut memory = program.memory(&mut slab).expect("the slab is as long as the program needs");
-    for (i, x) in inputs.iter().enumerate().filter(|(i, _)| differentiable(*i)) {
-        program.tensor_mut(&mut memory, NAMES[i]).expect("the parameter is in the graph").copy_from_slice(x);
+    for (operand, name) in operands.iter().zip(&NAMES).filter(|(operand, _)| operand.differentiable) {
+        let parameter = program.tensor_mut(&mut memory, name).expect("the parameter is in the graph");
+        parameter.copy_from_slice(operand.data);
     }
     program.tensor_mut(&mut memory, "state").expect("the state is in the graph").copy_from_slice(state);
-    let run = program.gradients_of_any_loss(&mut memory, &fed);
-    run.unwrap_or_else(|error| panic!("{}: {error}", op.name));
+    program.gradients_of_any_loss(&mut memory, &fed).unwrap_or_else(|error| panic!("running alone: {error}"));
     let gradient = |i: usize| program.gradient(&memory, NAMES[i]).unwrap_or_default().to_vec();
     Outcome {
         y: program.output(&memory, "y").unwrap_or_default().to_vec(),
-        gradients: (0..inputs.len()).map(gradient).collect(),
+        gradients: (0..operands.len()).map(gradient).collect(),
         state: program.tensor(&memory, "state").unwrap_or_default().to_vec(),
     }
 }
 
-const NAMES: [&str; MAX_INPUTS] = ["x0", "x1", "x2"];
+const NAMES: [&str; 8] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
 
 /// `Σ x w`, differentiable in `x`: turns any output into a loss with a given gradient.
 #[must_use]

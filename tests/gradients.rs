@@ -31,6 +31,7 @@ const CHECKED: &[&str] = &[
     "avg_pool1d",
     "avg_pool2d",
     "batch_norm",
+    "bce_with_logits",
     "broadcast_to",
     "clamp",
     "compensated_sum",
@@ -41,6 +42,7 @@ const CHECKED: &[&str] = &[
     "cos",
     "cosine_similarity",
     "cross_entropy",
+    "cross_entropy_of_probabilities",
     "div",
     "dot",
     "dropout",
@@ -53,9 +55,13 @@ const CHECKED: &[&str] = &[
     "gelu",
     "global_avg_pool2d",
     "group_norm",
+    "gru_cell",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "huber",
+    "kl_div",
+    "l1",
     "l2_norm",
     "l2_normalize",
     "layer_norm",
@@ -65,6 +71,7 @@ const CHECKED: &[&str] = &[
     "log1p",
     "log_softmax",
     "logsumexp",
+    "lstm_cell",
     "matmul",
     "max_pool1d",
     "max_pool2d",
@@ -76,6 +83,7 @@ const CHECKED: &[&str] = &[
     "mul",
     "mul_scalar",
     "neg",
+    "nll",
     "pad",
     "permute",
     "pow",
@@ -89,10 +97,12 @@ const CHECKED: &[&str] = &[
     "rsqrt",
     "safe_div",
     "scale_shift",
+    "scaled_softmax",
     "sigmoid",
     "silu",
     "sin",
     "slice",
+    "smooth_l1",
     "softmax",
     "softplus",
     "sqrt",
@@ -106,6 +116,7 @@ const CHECKED: &[&str] = &[
     "upsample_nearest2d",
     "var",
     "where_",
+    "zeros",
 ];
 
 #[test]
@@ -438,6 +449,70 @@ fn matmul_of_vectors_matrices_and_broadcast_batches() {
 }
 
 #[test]
+fn matmul_with_a_transposed_operand() {
+    let sizes = (1..=5_usize, 1..=5_usize, 1..=5_usize);
+    let leading = (prop::collection::vec(1..=3_usize, 0..=3), 0..8_usize, 0..8_usize, any::<[bool; 2]>());
+    for_random(128, (sizes, leading, any::<bool>()), |((m, k, n), (y, a, b, [a_short, b_short]), vector)| {
+        let (a_leading, b_leading) = (stretched(&y, a, a_short), stretched(&y, b, b_short));
+        let a = if vector { Shape::new([k]) } else { a_leading.push(m).push(k) };
+        let (b, transposed) = (b_leading.push(k).push(n), b_leading.push(n).push(k));
+        let (op, spec) = (ops::matmul::op_nt(), ops::matmul::spec_nt(a, transposed).unwrap());
+        let operands = [values(1, a.len()), values(2, b.len())];
+        check(op, spec, &operands)?;
+
+        let mut plain = operands[1].clone();
+        for (from, to) in operands[1].chunks(k * n).zip(plain.chunks_mut(k * n)) {
+            (0..k * n).for_each(|i| to[i] = from[i % n * k + i / n]);
+        }
+        let dy = values(3, spec.shape.len());
+        let want = run(ops::matmul::op::<Double>(), ops::matmul::spec(a, b).unwrap(), &[&operands[0], &plain], &dy);
+        let found = run(op, spec, &[&operands[0], &operands[1]], &dy);
+        prop_assert_eq!((&found.y, &found.gradients[0]), (&want.y, &want.gradients[0]), "a transposed operand");
+        Ok(())
+    });
+}
+
+#[test]
+fn lstm_and_gru_cells() {
+    for_random(96, (shapes(1..=4), any::<u32>()), |(h, seed)| {
+        let times = |n: usize| h.prefix(h.rank() - 1).push(n * h.axis_from_end(0));
+        let value = |shape: Shape, i: u32| values(seed ^ i, shape.len());
+        let gates = times(4);
+        check(ops::lstm_cell::op_gates(), ops::lstm_cell::spec_gates(gates).unwrap(), &[value(gates, 0)])?;
+        let spec = ops::lstm_cell::spec(h, gates).unwrap();
+        check(ops::lstm_cell::op_cell(), spec, &[value(h, 0), value(gates, 1)])?;
+        check(ops::lstm_cell::op_hidden(), spec, &[value(h, 0), value(gates, 1)])?;
+        let (gates, op) = (times(3), ops::gru_cell::op());
+        let spec = ops::gru_cell::spec(h, gates, gates).unwrap();
+        check(op, spec, &[value(h, 0), value(gates, 1), value(gates, 2)])
+    });
+}
+
+#[test]
+fn scaled_and_causal_softmax() {
+    for_random(96, (shapes(2..=5), -2.0..2.0_f64, any::<bool>(), any::<u32>()), |(shape, scale, causal, seed)| {
+        let spec = ops::scaled_softmax::spec(shape, scale, causal).unwrap();
+        check(ops::scaled_softmax::op(), spec, &[values(seed, shape.len())])
+    });
+}
+
+#[test]
+fn zeros_need_nothing() {
+    for_random(16, shapes(0..=5), |shape| {
+        let mut g = Graph::<Double>::new();
+        let y = g.apply_dyn(ops::zeros::op(), &[], ops::zeros::spec(shape));
+        g.output_dyn("y", y);
+        let tables = g.infer().tables();
+        let program = tables.program();
+        let mut slab = vec![f64::NAN; program.slab_len()];
+        let mut memory = program.memory(&mut slab).unwrap();
+        program.run(&mut memory, &[]).unwrap();
+        prop_assert_eq!(program.output(&memory, "y"), Some(&vec![0.0; shape.len()][..]));
+        Ok(())
+    });
+}
+
+#[test]
 fn linear_with_and_without_a_bias() {
     for_random(128, (shapes(1..=5), 1..=5_usize, any::<bool>()), |(x, outputs, with_bias)| {
         let (weight, bias) = (Shape::new([outputs, x.axis_from_end(0)]), Shape::new([outputs]));
@@ -463,7 +538,23 @@ fn softmax_and_its_logarithm_along_every_axis() {
 }
 
 fn reductions() -> impl Strategy<Value = ops::Reduction> {
-    prop::sample::select(vec![ops::Reduction::Mean, ops::Reduction::Sum, ops::Reduction::None])
+    use ops::Reduction::{BatchMean, Mean, None, Sum};
+    prop::sample::select(vec![Mean, BatchMean, Sum, None])
+}
+
+/// The shape without the axis of the classes.
+fn rows(shape: Shape) -> Shape {
+    let class_axis = usize::from(shape.rank() > 1);
+    let axes: Vec<usize> = (0..shape.rank()).filter(|&i| i != class_axis).map(|i| shape.axis(i)).collect();
+    Shape::from_slice(&axes)
+}
+
+/// Class indices for the rows of a shape, and weights that need not add up to 1.
+fn class_targets(shape: Shape, seed: u32) -> [Vec<f64>; 2] {
+    let classes = shape.axis(usize::from(shape.rank() > 1));
+    let mut random = Lcg(seed);
+    let indices = (0..rows(shape).len()).map(|_| f64::from(random.below(classes) as u32)).collect();
+    [indices, random.values(shape.len(), 0.5).into_iter().map(|q| q + 0.5).collect()]
 }
 
 #[test]
@@ -471,24 +562,55 @@ fn cross_entropy_of_indices_and_of_probabilities() {
     let smoothing = prop_oneof![Just(0.0), Just(1.0), 0.0..1.0];
     for_random(192, (shapes(1..=4), reductions(), smoothing, any::<u32>()), |(shape, reduction, smoothing, seed)| {
         let settings = CrossEntropy::new().reduction(reduction).label_smoothing(smoothing);
-        let (x, classes) = (values(seed, shape.len()), shape.axis_from_end(0));
-        let rows = shape.prefix(shape.rank() - 1);
-        let mut random = Lcg(seed);
-        let indices = (0..rows.len()).map(|_| f64::from(random.below(classes) as u32)).collect();
-        let spec = ops::cross_entropy::spec(shape, rows, settings).unwrap();
+        let (x, [indices, weights]) = (values(seed, shape.len()), class_targets(shape, seed));
+        let spec = ops::cross_entropy::spec(shape, rows(shape), settings).unwrap();
         check(ops::cross_entropy::op_indices(), spec, &[x.clone(), indices])?;
-        // Weights that need not add up to 1.
-        let weights = random.values(shape.len(), 0.5).into_iter().map(|q| q + 0.5).collect();
         let spec = ops::cross_entropy::spec(shape, shape, settings).unwrap();
         check(ops::cross_entropy::op_probabilities(), spec, &[x, weights])
     });
 }
 
 #[test]
-fn mse_with_every_reduction() {
+fn losses_over_classes_of_probabilities_and_their_logarithms() {
+    use ops::cross_entropy_of_probabilities as entropy;
+    for_random(128, (shapes(1..=4), reductions(), any::<u32>()), |(shape, reduction, seed)| {
+        let [indices, weights] = class_targets(shape, seed);
+        let p: Vec<f64> = values(seed, shape.len()).into_iter().map(|x| 0.6 + x / 4.0).collect();
+        let spec = ops::nll::spec(shape, rows(shape), reduction).unwrap();
+        check(ops::nll::op(), spec, &[p.clone(), indices.clone()])?;
+        let spec = entropy::spec(shape, rows(shape), reduction).unwrap();
+        check(entropy::op_indices(), spec, &[p.clone(), indices])?;
+        check(entropy::op_probabilities(), entropy::spec(shape, shape, reduction).unwrap(), &[p, weights])
+    });
+}
+
+#[test]
+fn losses_of_pairs_with_every_reduction() {
     for_random(96, (shapes(0..=5), reductions(), any::<u32>()), |(shape, reduction, seed)| {
         let operands = [values(seed, shape.len()), values(seed ^ 1, shape.len())];
-        check(ops::mse::op(), ops::mse::spec(shape, shape, reduction).unwrap(), &operands)
+        check(ops::mse::op(), ops::mse::spec(shape, shape, reduction).unwrap(), &operands)?;
+        check(ops::bce_with_logits::op(), ops::bce_with_logits::spec(shape, shape, reduction).unwrap(), &operands)?;
+        // Both positive: the first stands for the second as well.
+        let positive = operands.map(|x| x.into_iter().map(|x| 0.6 + x / 4.0).collect());
+        check(ops::kl_div::op(), ops::kl_div::spec(shape, shape, reduction).unwrap(), &positive)
+    });
+}
+
+#[test]
+fn losses_of_differences_away_from_their_kinks() {
+    for_random(96, (shapes(0..=5), reductions(), 0.0..3.0_f64, any::<u32>()), |(shape, reduction, bend, seed)| {
+        let t = values(seed, shape.len());
+        // |x - t| is at least 0.01 away from 0 and from the bend.
+        let apart = |(d, t): (f64, &f64)| -> f64 {
+            let size = d.abs() + 0.01;
+            t + f64::copysign(if (size - bend).abs() < 0.01 { bend + 0.02 } else { size }, d)
+        };
+        let x = values(seed ^ 1, shape.len()).into_iter().zip(&t).map(apart).collect();
+        let operands = [x, t];
+        check(ops::l1::op(), ops::l1::spec(shape, shape, reduction).unwrap(), &operands)?;
+        check(ops::smooth_l1::op(), ops::smooth_l1::spec(shape, shape, bend, reduction).unwrap(), &operands)?;
+        let delta = bend.max(0.005);
+        check(ops::huber::op(), ops::huber::spec(shape, shape, delta, reduction).unwrap(), &operands)
     });
 }
 

@@ -83,6 +83,9 @@ fn mse(p: &[f64], t: &[f64], factor: f64) -> (Vec<f64>, Vec<f64>) {
     (vec![y[0] * factor], gradients[0].clone())
 }
 
+/// The table of a binary operation.
+type BinaryTable = fn(Shape, Shape) -> &'static ops::Op<Double>;
+
 /// The gradient for `x` of half the mean squared errors of some of its rows.
 fn sliced_half_mse(entry: &Value) -> Vec<f64> {
     let ((shape, x), inputs) = (tensor(entry, "x"), &entry["inputs"]);
@@ -101,8 +104,6 @@ fn sliced_half_mse(entry: &Value) -> Vec<f64> {
     }
     dx
 }
-/// The table of a binary operation.
-type BinaryTable = fn(Shape, Shape) -> &'static ops::Op<Double>;
 
 /// Runs an entry of `ops`; `None` where its operation is not there.
 fn run_operation(entry: &Value) -> Option<Found> {

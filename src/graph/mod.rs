@@ -27,10 +27,14 @@
 //! assert_eq!(INFER.params_len(), TRAIN.params_len());
 //! ```
 
+mod attention;
 mod node;
+mod recurrent;
 
+pub use attention::Attention;
 pub use node::{Id, IndexDims, IndexTensor, Indices, Name, Var};
 pub(crate) use node::{Kind, Node};
+pub use recurrent::{GruCell, LstmCell, LstmState};
 
 use crate::backend::{Backend, Strict};
 use crate::error::{self, Message, ShapeError};

@@ -1,14 +1,19 @@
-//! Softmax cross-entropy of logits `x` `[..., c]` against class indices `[...]` or probabilities `[..., c]` (one-hot rows
-//! among them): a row's loss is `Σ q (ln Σ e^x - x)`, computed from `x` minus the row's largest element.
+//! Softmax cross-entropy of logits `x` `[n, c, ...]` (or `[c]`) against class indices `[n, ...]` or probabilities of the
+//! shape of `x` (one-hot rows among them): a row's loss is `Σ q (ln Σ e^x - x)` over its classes, computed from `x` minus the
+//! row's largest element.
 //!
 //! `dx = p Σ q - q`, times the loss's gradient, where `p = softmax(x)`. Forward keeps `p` where the logits were, if nothing
 //! else reads them, and backward turns it into `dx` there. With label smoothing ε the target is `(1 - ε) q + ε / c`. The
 //! definition is that of PyTorch's `cross_entropy`; the target gets no gradient.
 
+pub use super::class_loss::ClassTarget;
+use super::class_loss::{self, Classes, Index, Probability, Row, Target};
+use super::loss::{self, Terms, share};
+use super::runs::for_each_run;
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
-use crate::graph::{Graph, Indices, Var};
+use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
 
 /// The table for class indices.
@@ -62,52 +67,20 @@ impl Default for CrossEntropy {
     }
 }
 
-/// The output is a scalar, or has the shape of `x` without the last axis where nothing is reduced.
+/// The output is a scalar, or has the shape of `x` without the classes' axis where nothing is reduced.
 ///
 /// # Errors
 /// When the target is neither that shape nor the shape of `x`, `x` is a scalar, or the smoothing is not from 0 to 1.
 pub const fn spec(x: Shape, target: Shape, settings: CrossEntropy) -> Result<Spec, ShapeError> {
     let op = "cross_entropy";
-    if x.rank() == 0 {
-        return Err(ShapeError::Rank { op, operand: "the logits", expected: "[..., classes]", found: x });
+    let smoothing = settings.label_smoothing;
+    if !(smoothing >= 0.0 && smoothing <= 1.0) {
+        return Err(ShapeError::Setting { op, rule: "label smoothing is from 0 to 1", found: smoothing });
     }
-    let rows = x.prefix(x.rank() - 1);
-    if !target.equals(&rows) && !target.equals(&x) {
-        let expected = "that of the logits, or the same without the last axis for class indices";
-        return Err(ShapeError::Rank { op, operand: "the target", expected, found: target });
+    match class_loss::spec(op, x, target, settings.reduction) {
+        Ok(spec) => Ok(Spec { saved: x.len(), ..spec.args(spec.args.with_scalar(loss::SCALAR, smoothing)) }),
+        Err(error) => Err(error),
     }
-    if !(settings.label_smoothing >= 0.0 && settings.label_smoothing <= 1.0) {
-        return Err(ShapeError::Setting {
-            op,
-            rule: "label smoothing is from 0 to 1",
-            found: settings.label_smoothing,
-        });
-    }
-    let args = Args::new(&[x.axis_from_end(0), settings.reduction.code()]).with_scalar(2, settings.label_smoothing);
-    Ok(Spec { saved: x.len(), ..Spec::new(settings.reduction.shape(rows)).args(args) })
-}
-
-/// What a cross-entropy of `A` rows of `C` classes takes as its target: [`Indices`] or probabilities.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` is no target for logits of shape [{A}, {C}]",
-    label = "expected class indices for {A} samples, or probabilities `R2<{A}, {C}>`",
-    note = "class indices are an input of their own kind: `g.class_indices::<{A}>(\"label\")`"
-)]
-pub trait ClassTarget<const A: usize, const C: usize> {
-    /// The shape as a value.
-    const SHAPE: Shape;
-    /// Whether these are indices.
-    const INDICES: bool;
-}
-
-impl<const A: usize, const C: usize> ClassTarget<A, C> for Indices<A> {
-    const SHAPE: Shape = Shape::new([A]);
-    const INDICES: bool = true;
-}
-
-impl<const A: usize, const C: usize> ClassTarget<A, C> for R2<A, C> {
-    const SHAPE: Shape = <Self as Dims>::SHAPE;
-    const INDICES: bool = false;
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
@@ -142,125 +115,65 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
-/// The target of one row: the weight of a class, and the sum of all weights.
-trait Target<E: Real> {
-    /// Elements of the target for a row of `classes`.
-    fn len(classes: usize) -> usize;
-    /// The weight of class `i`.
-    fn weight(target: &[E], i: usize) -> E;
-    /// The sum of the weights.
-    fn total<B: Backend<Elem = E>>(target: &[E]) -> E;
-}
-
-struct Index;
-struct Probability;
-
-impl<E: Real> Target<E> for Index {
-    #[inline(always)]
-    fn len(_: usize) -> usize {
-        1
-    }
-    #[inline(always)]
-    fn weight(target: &[E], i: usize) -> E {
-        match target.first() {
-            Some(&target) if target == E::from_usize(i) => E::ONE,
-            _ => E::ZERO,
-        }
-    }
-    #[inline(always)]
-    fn total<B: Backend<Elem = E>>(_: &[E]) -> E {
-        E::ONE
-    }
-}
-
-impl<E: Real> Target<E> for Probability {
-    #[inline(always)]
-    fn len(classes: usize) -> usize {
-        classes
-    }
-    #[inline(always)]
-    fn weight(target: &[E], i: usize) -> E {
-        target.get(i).copied().unwrap_or_default()
-    }
-    #[inline(always)]
-    fn total<B: Backend<Elem = E>>(target: &[E]) -> E {
-        B::sum(target)
-    }
-}
-
 /// Smoothed weights: `keep` times the target's, and `spread` for every class.
 struct Smoothing<E> {
     keep: E,
     spread: E,
-    total: E,
 }
 
 impl<E: Real> Smoothing<E> {
     #[inline(always)]
-    fn new(args: &Args, classes: usize) -> Self {
-        let smoothing: E = args.scalar::<E, 2>();
-        Self { keep: E::ONE - smoothing, spread: smoothing / E::from_usize(classes), total: smoothing }
+    fn new(args: &Args, classes: Classes) -> Self {
+        let smoothing: E = args.scalar::<E, { loss::SCALAR }>();
+        Self { keep: E::ONE - smoothing, spread: smoothing / E::from_usize(classes.classes) }
     }
 
     #[inline(always)]
-    fn weight<T: Target<E>>(&self, target: &[E], i: usize) -> E {
-        self.keep * T::weight(target, i) + self.spread
-    }
-
-    #[inline(always)]
-    fn total<B: Backend<Elem = E>, T: Target<E>>(&self, target: &[E]) -> E {
-        self.keep * T::total::<B>(target) + self.total
+    fn weight<T: Target<E>>(&self, target: &[E], classes: &Classes, row: Row, class: usize) -> E {
+        self.keep * T::weight(target, classes, row, class) + self.spread
     }
 }
 
 fn forward<B: Backend, T: Target<B::Elem>>(call: ForwardCall<'_, B::Elem>) {
-    let [classes, reduction, ..] = call.args.lengths();
-    let (reduction, classes) = (Reduction::of_code(reduction), classes.max(1));
+    let classes = Classes::new(call.args);
     let smoothing = Smoothing::new(call.args, classes);
-    let rows = call.saved.len() / classes;
-    let targets = call.x[1].chunks_exact(T::len(classes).max(1));
-    let mut sums = [B::Elem::ZERO; 8];
-    for (i, (row, target)) in call.saved.chunks_exact_mut(classes).zip(targets).enumerate() {
-        let largest = row.iter().copied().fold(-B::Elem::INFINITY, B::Elem::maximum);
-        // Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
-        let mut of_targets = B::Elem::ZERO;
-        for (class, x) in row.iter_mut().enumerate() {
-            *x -= largest;
-            let weight = smoothing.weight::<T>(target, class);
+    let target = call.x[1];
+    let mut rows = classes.rows(call.saved.len());
+    let mut terms = Terms::new(call.args, call.y);
+    for_each_run(call.args, call.saved, |x| {
+        let Some(row) = rows.next() else { return };
+        let largest = x.largest();
+        x.map(|x| x - largest);
+        // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
+        let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
+        x.for_each(|class, x| {
+            let weight = smoothing.weight::<T>(target, &classes, row, class);
             if weight != B::Elem::ZERO {
+                total += weight;
                 of_targets = B::mul_add(weight, *x, of_targets);
             }
             *x = B::exp(*x);
-        }
-        let sum = B::sum(row);
+        });
+        let sum = x.sum::<B>(|x, _| x, &[]);
         let scale = B::Elem::ONE / sum;
-        row.iter_mut().for_each(|p| *p *= scale);
-        let loss = smoothing.total::<B, T>(target) * B::ln(sum) - of_targets;
-        match (reduction, call.y.get_mut(i), sums.get_mut(i % 8)) {
-            (Reduction::None, Some(y), _) => *y = loss,
-            (_, _, Some(sum)) => *sum += loss,
-            _ => {}
-        }
-    }
-    if let (Reduction::Mean | Reduction::Sum, Some(y)) = (reduction, call.y.first_mut()) {
-        let sum = B::sum(&sums);
-        *y = if matches!(reduction, Reduction::Mean) { sum / B::Elem::from_usize(rows) } else { sum };
-    }
+        x.map(|p| p * scale);
+        terms.push(total * B::ln(sum) - of_targets);
+    });
+    terms.finish::<B>();
 }
-
 fn gradient<B: Backend, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
-    let [classes, reduction, ..] = call.args.lengths();
-    let (reduction, classes) = (Reduction::of_code(reduction), classes.max(1));
+    let classes = Classes::new(call.args);
     let smoothing = Smoothing::new(call.args, classes);
-    let rows = call.dx.len() / classes;
-    let targets = call.x[1].chunks_exact(T::len(classes).max(1));
-    for (i, (row, target)) in call.dx.chunks_exact_mut(classes).zip(targets).enumerate() {
-        let share = reduction.share(call.dy, i, rows);
-        let total = smoothing.total::<B, T>(target);
-        for (class, dx) in row.iter_mut().enumerate() {
-            *dx = (*dx * total - smoothing.weight::<T>(target, class)) * share;
-        }
-    }
+    let target = call.x[1];
+    let share = share(call.args, call.dy);
+    let mut rows = classes.rows(call.dx.len());
+    for_each_run(call.args, call.dx, |dx| {
+        let Some(row) = rows.next() else { return };
+        let weight = |class: usize| smoothing.weight::<T>(target, &classes, row, class);
+        let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
+        let share = share(row.index);
+        dx.for_each(|class, dx| *dx = (*dx * total - weight(class)) * share);
+    });
 }
 
 #[cfg(test)]

@@ -16,11 +16,19 @@ const LEADING: usize = 3;
 /// The table.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    const {
-        let a = Gradient::kernel(gradient_a::<B>, Reads::input(1));
-        let b = Gradient::kernel(gradient_b::<B>, Reads::input(0));
-        &Op::new("matmul", forward::<B>, [a, b, Gradient::None])
-    }
+    const { &table::<B, false>() }
+}
+
+/// The table of `a bᵀ`, for a `b` that lies transposed in memory: `[..., n, k]`.
+#[must_use]
+pub const fn op_nt<B: Backend>() -> &'static Op<B> {
+    const { &table::<B, true>() }
+}
+
+const fn table<B: Backend, const T: bool>() -> Op<B> {
+    let a = Gradient::kernel(gradient_a::<B, T>, Reads::input(1));
+    let b = Gradient::kernel(gradient_b::<B, T>, Reads::input(0));
+    Op::new("matmul", forward::<B, T>, [a, b, Gradient::None])
 }
 
 /// See the module for the output's shape.
@@ -64,6 +72,19 @@ pub const fn spec(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
     Ok(Spec::new(shape).args(args))
 }
 
+/// Of [`op_nt`]: as [`spec`] with the last two axes of `b` exchanged.
+///
+/// # Errors
+/// As [`spec`], and when `b` has less than two axes.
+pub const fn spec_nt(a: Shape, b: Shape) -> Result<Spec, ShapeError> {
+    if b.rank() < 2 {
+        let (op, operand, expected) = ("matmul", "the transposed operand", "at least two axes");
+        return Err(ShapeError::Rank { op, operand, expected, found: b });
+    }
+    let (rows, columns) = (b.axis_from_end(0), b.axis_from_end(1));
+    spec(a, b.prefix(b.rank() - 2).push(rows).push(columns))
+}
+
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `a b` of two matrices.
     #[track_caller]
@@ -75,6 +96,15 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         self.record("", op(), &[a.id(), b.id()], spec(a.shape(), b.shape()))
     }
 
+    /// `a bᵀ` of two matrices.
+    pub const fn matmul_nt<const M: usize, const K: usize, const O: usize>(
+        &mut self,
+        a: Var<R2<M, K>>,
+        b: Var<R2<O, K>>,
+    ) -> Var<R2<M, O>> {
+        self.record("", op_nt(), &[a.id(), b.id()], spec_nt(a.shape(), b.shape()))
+    }
+
     /// `a b` of each of `A` pairs of matrices.
     #[track_caller]
     pub const fn bmm<const A: usize, const M: usize, const K: usize, const O: usize>(
@@ -84,6 +114,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ) -> Var<R3<A, M, O>> {
         self.record("", op(), &[a.id(), b.id()], spec(a.shape(), b.shape()))
     }
+}
+
+/// The matrix `b` of `k` rows and `n` columns, as it is or transposed in memory.
+fn right<E, const T: bool>(data: &[E], k: usize, n: usize) -> Matrix<'_, E> {
+    if T { Matrix { data, row: 1, col: k } } else { Matrix { data, row: n, col: 1 } }
 }
 
 /// Calls `each` with the indices of the matrices of `a`, `b` and `y` that belong together.
@@ -120,17 +155,17 @@ fn part_mut<E>(x: &mut [E], i: usize, len: usize) -> &mut [E] {
     x.get_mut(i * len..(i + 1) * len).unwrap_or_default()
 }
 
-fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+fn forward<B: Backend, const T: bool>(call: ForwardCall<'_, B::Elem>) {
     let [m, k, n, ..] = call.args.lengths();
     let [a, b, _] = call.x;
     for_each_pair(call.args, |i, j, l| {
         let a = Matrix { data: part(a, i, m * k), row: k, col: 1 };
-        let b = Matrix { data: part(b, j, k * n), row: n, col: 1 };
+        let b = right::<_, T>(part(b, j, k * n), k, n);
         B::matmul([m, n, k], a, b, part_mut(call.y, l, m * n), n, Start::Zero);
     });
 }
 
-fn gradient_a<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+fn gradient_a<B: Backend, const T: bool>(call: BackwardCall<'_, B::Elem>) {
     let [m, k, n, ..] = call.args.lengths();
     let (b, dy) = (call.x[1], call.dy);
     if !call.add {
@@ -138,21 +173,28 @@ fn gradient_a<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     }
     for_each_pair(call.args, |i, j, l| {
         let dy = Matrix { data: part(dy, l, m * n), row: n, col: 1 };
-        let b = Matrix { data: part(b, j, k * n), row: 1, col: n };
+        let Matrix { data, row, col } = right::<_, T>(part(b, j, k * n), k, n);
+        let b = Matrix { data, row: col, col: row };
         B::matmul([m, k, n], dy, b, part_mut(call.dx, i, m * k), k, Start::Output);
     });
 }
 
-fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+fn gradient_b<B: Backend, const T: bool>(call: BackwardCall<'_, B::Elem>) {
     let [m, k, n, ..] = call.args.lengths();
     let (a, dy) = (call.x[0], call.dy);
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }
     for_each_pair(call.args, |i, j, l| {
-        let a = Matrix { data: part(a, i, m * k), row: 1, col: k };
-        let dy = Matrix { data: part(dy, l, m * n), row: n, col: 1 };
-        B::matmul([k, n, m], a, dy, part_mut(call.dx, j, k * n), n, Start::Output);
+        let (a, dy) = (part(a, i, m * k), part(dy, l, m * n));
+        let db = part_mut(call.dx, j, k * n);
+        if T {
+            let (dy, a) = (Matrix { data: dy, row: 1, col: n }, Matrix { data: a, row: k, col: 1 });
+            B::matmul([n, k, m], dy, a, db, k, Start::Output);
+        } else {
+            let (a, dy) = (Matrix { data: a, row: 1, col: k }, Matrix { data: dy, row: n, col: 1 });
+            B::matmul([k, n, m], a, dy, db, n, Start::Output);
+        }
     });
 }
 
@@ -167,6 +209,14 @@ mod tests {
         let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]);
         let gradients: [&[f64]; 2] = [&[11.0, 15.0, 11.0, 15.0], &[4.0, 4.0, 6.0, 6.0]];
         check(op(), spec, &[&a, &b], &[19.0, 22.0, 43.0, 50.0], &gradients);
+    }
+
+    #[test]
+    fn a_transposed_operand_gives_what_it_gives_as_it_is() {
+        let spec = spec_nt(Shape::new([2, 2]), Shape::new([2, 2])).unwrap();
+        let (a, b) = ([1.0, 2.0, 3.0, 4.0], [5.0, 7.0, 6.0, 8.0]);
+        let gradients: [&[f64]; 2] = [&[11.0, 15.0, 11.0, 15.0], &[4.0, 6.0, 4.0, 6.0]];
+        check(op_nt(), spec, &[&a, &b], &[19.0, 22.0, 43.0, 50.0], &gradients);
     }
 
     #[test]

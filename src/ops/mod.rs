@@ -15,10 +15,12 @@ pub mod avg_pool1d;
 pub mod avg_pool2d;
 mod axes;
 pub mod batch_norm;
+pub mod bce_with_logits;
 mod binary;
 mod broadcast;
 pub mod broadcast_to;
 pub mod clamp;
+mod class_loss;
 pub mod compensated_sum;
 pub mod concat;
 mod conv;
@@ -28,6 +30,7 @@ pub mod conv_transpose2d;
 pub mod cos;
 pub mod cosine_similarity;
 pub mod cross_entropy;
+pub mod cross_entropy_of_probabilities;
 pub mod div;
 pub mod dot;
 pub mod dropout;
@@ -40,9 +43,13 @@ pub mod gather;
 pub mod gelu;
 pub mod global_avg_pool2d;
 pub mod group_norm;
+pub mod gru_cell;
 pub mod hardsigmoid;
 pub mod hardswish;
 pub mod hardtanh;
+pub mod huber;
+pub mod kl_div;
+pub mod l1;
 pub mod l2_norm;
 pub mod l2_normalize;
 pub mod layer_norm;
@@ -52,6 +59,8 @@ pub mod log;
 pub mod log1p;
 pub mod log_softmax;
 pub mod logsumexp;
+mod loss;
+pub mod lstm_cell;
 pub mod matmul;
 pub mod max_pool1d;
 pub mod max_pool2d;
@@ -63,6 +72,7 @@ pub mod mse;
 pub mod mul;
 pub mod mul_scalar;
 pub mod neg;
+pub mod nll;
 mod norm;
 pub mod pad;
 pub mod permute;
@@ -80,10 +90,12 @@ pub mod rsqrt;
 mod runs;
 pub mod safe_div;
 pub mod scale_shift;
+pub mod scaled_softmax;
 pub mod sigmoid;
 pub mod silu;
 pub mod sin;
 pub mod slice;
+pub mod smooth_l1;
 pub mod softmax;
 pub mod softplus;
 pub mod sqrt;
@@ -102,7 +114,9 @@ pub mod upsample_nearest2d;
 pub mod var;
 pub mod where_;
 mod window;
+pub mod zeros;
 
+pub use loss::Reduction;
 pub use window::{Window1d, Window2d};
 
 use crate::backend::{Backend, Real};
@@ -358,52 +372,5 @@ impl<B: Backend> Op<B> {
     #[must_use]
     pub const fn over(self, over: Over) -> Self {
         Self { over, ..self }
-    }
-}
-
-/// How a loss combines its terms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reduction {
-    /// Their mean, as a scalar.
-    #[default]
-    Mean,
-    /// Their sum, as a scalar.
-    Sum,
-    /// Not at all: one value for each.
-    None,
-}
-
-impl Reduction {
-    /// The code in a kernel's arguments.
-    const fn code(self) -> usize {
-        match self {
-            Self::Mean => 0,
-            Self::Sum => 1,
-            Self::None => 2,
-        }
-    }
-
-    /// The shape of the reduced loss of terms of shape `terms`.
-    const fn shape(self, terms: Shape) -> Shape {
-        if matches!(self, Self::None) { terms } else { Shape::SCALAR }
-    }
-
-    #[inline(always)]
-    fn of_code(code: usize) -> Self {
-        match code {
-            0 => Self::Mean,
-            1 => Self::Sum,
-            _ => Self::None,
-        }
-    }
-
-    /// What one of `count` terms contributes to the gradient: `dy` itself, or its share in the mean.
-    #[inline(always)]
-    fn share<E: Real>(self, dy: &[E], term: usize, count: usize) -> E {
-        match self {
-            Self::Mean => dy.first().copied().unwrap_or_default() / E::from_usize(count),
-            Self::Sum => dy.first().copied().unwrap_or_default(),
-            Self::None => dy.get(term).copied().unwrap_or_default(),
-        }
     }
 }

@@ -1,29 +1,35 @@
-//! Mean squared error: the mean, the sum, or each of `(p - t)²`, without a factor 1/2.
+//! Mean squared error: the mean, the sum, or each of `d²` with `d = p - t`, without a factor 1/2.
 //!
-//! Forward keeps the difference `d = p - t`, where the prediction was if nothing else reads it; `dp = 2 d dy / n` (without
-//! `n` unless it is the mean), and `dt = -dp`.
+//! `dp = 2 d dy / n` (without `n` unless it is the mean), and `dt = -dp`.
 
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
-use crate::backend::{Backend, Real};
+use super::loss::{self, Loss};
+use super::{Args, Op, Reduction, Spec};
+use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, Shape};
 
-/// The table.
-#[must_use]
-pub const fn op<B: Backend>() -> &'static Op<B> {
-    const {
-        &Op::new(
-            "mse",
-            forward::<B>,
-            [over_saved(gradient::<B, false>), over_saved(gradient::<B, true>), Gradient::None],
-        )
-        .over(Over::Saved)
+struct Mse;
+
+impl<B: Backend> Loss<B> for Mse {
+    const NAME: &'static str = "mse";
+
+    #[inline(always)]
+    fn new(_: &Args) -> Self {
+        Self
+    }
+
+    #[inline(always)]
+    fn term(&self, x: B::Elem, t: B::Elem) -> (B::Elem, B::Elem) {
+        let d = x - t;
+        (d * d, d + d)
     }
 }
 
-const fn over_saved<B: Backend>(run: super::Backward<B>) -> Gradient<B> {
-    Gradient::Kernel { run, reads: Reads::SAVED, over: OverGradient::Saved, rows: false }
+/// The table.
+#[must_use]
+pub const fn op<B: Backend>() -> &'static Op<B> {
+    const { &loss::of_difference::<B, Mse>() }
 }
 
 /// The output is a scalar, or has the shape of the operands where nothing is reduced.
@@ -31,12 +37,7 @@ const fn over_saved<B: Backend>(run: super::Backward<B>) -> Gradient<B> {
 /// # Errors
 /// When the shapes differ.
 pub const fn spec(prediction: Shape, target: Shape, reduction: Reduction) -> Result<Spec, ShapeError> {
-    if !prediction.equals(&target) {
-        let (op, operand, expected) = ("mse", "the target", "the shape of the prediction");
-        return Err(ShapeError::Rank { op, operand, expected, found: target });
-    }
-    let args = Args::new(&[reduction.code()]);
-    Ok(Spec { saved: prediction.len(), ..Spec::new(reduction.shape(prediction)).args(args) })
+    loss::spec("mse", prediction, target, reduction)
 }
 
 impl<B: Backend, const N: usize> Graph<B, N> {
@@ -61,30 +62,6 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
-fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-    let [reduction, ..] = call.args.lengths();
-    let reduction = Reduction::of_code(reduction);
-    for (d, &t) in call.saved.iter_mut().zip(call.x[1]) {
-        *d -= t;
-    }
-    match (reduction, call.y.first_mut()) {
-        (Reduction::Mean, Some(y)) => *y = B::dot(call.saved, call.saved) / B::Elem::from_usize(call.saved.len()),
-        (Reduction::Sum, Some(y)) => *y = B::dot(call.saved, call.saved),
-        _ => call.y.iter_mut().zip(call.saved).for_each(|(y, &mut d)| *y = d * d),
-    }
-}
-
-fn gradient<B: Backend, const TARGET: bool>(call: BackwardCall<'_, B::Elem>) {
-    let [reduction, ..] = call.args.lengths();
-    let reduction = Reduction::of_code(reduction);
-    let count = call.dx.len();
-    for (i, d) in call.dx.iter_mut().enumerate() {
-        let share = reduction.share(call.dy, i, count);
-        let twice = *d + *d;
-        *d = if TARGET { -twice } else { twice } * share;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, gradient as run};
@@ -101,5 +78,13 @@ mod tests {
         check(op(), spec(Reduction::Sum), &[&p, &t], &[9.0], &[&[2.0, 4.0, 4.0], &[-2.0, -4.0, -4.0]]);
         let (y, dx) = run(op::<Strict<f64>>(), spec(Reduction::None), &[&p, &t], &[1.0, 10.0, 100.0], 0);
         assert_eq!((y, dx), (std::vec![1.0, 4.0, 4.0], std::vec![2.0, 40.0, 400.0]));
+    }
+
+    #[test]
+    fn the_batch_mean_divides_by_the_first_axis() {
+        let shape = Shape::new([2, 3]);
+        let spec = spec(shape, shape, Reduction::BatchMean).unwrap();
+        let (dp, t) = ([1.0, 2.0, 0.0, 0.0, 0.0, -3.0], [0.0; 6]);
+        check(op(), spec, &[&dp, &t], &[7.0], &[&dp, &dp.map(|d: f64| -d)]);
     }
 }

@@ -28,14 +28,15 @@ pub(super) fn for_each_run<E: Real>(args: &Args, data: &mut [E], mut each: impl 
     let block = (len * stride).max(1);
     for start in 0..data.len() / block {
         for inner in 0..stride {
-            each(&mut Run { data, first: start * block + inner, len, stride: stride.max(1) });
+            each(&mut Run { data, first: start * block + inner, len, stride });
         }
     }
 }
 
+// Steps are at least 1 where they are taken, so that no panic is left in a function that is not inlined.
 impl<E: Real> Run<'_, E> {
     fn iter<'x>(&self, x: &'x [E]) -> impl Iterator<Item = E> + use<'x, E> {
-        x.get(self.first..).unwrap_or_default().iter().step_by(self.stride).take(self.len).copied()
+        x.get(self.first..).unwrap_or_default().iter().step_by(self.stride.max(1)).take(self.len).copied()
     }
 
     /// The largest element; NaN where there is one.
@@ -58,13 +59,19 @@ impl<E: Real> Run<'_, E> {
     /// Replaces every element.
     pub(super) fn map(&mut self, f: impl Fn(E) -> E) {
         let run = self.data.get_mut(self.first..).unwrap_or_default();
-        run.iter_mut().step_by(self.stride).take(self.len).for_each(|x| *x = f(*x));
+        run.iter_mut().step_by(self.stride.max(1)).take(self.len).for_each(|x| *x = f(*x));
+    }
+
+    /// Calls `each` with every element and its place in the run.
+    pub(super) fn for_each(&mut self, mut each: impl FnMut(usize, &mut E)) {
+        let run = self.data.get_mut(self.first..).unwrap_or_default();
+        run.iter_mut().step_by(self.stride.max(1)).take(self.len).enumerate().for_each(|(i, x)| each(i, x));
     }
 
     /// Replaces every element, given the same one of `other`.
     pub(super) fn map_with(&mut self, other: &[E], f: impl Fn(E, E) -> E) {
         let others = self.iter(other);
         let run = self.data.get_mut(self.first..).unwrap_or_default();
-        run.iter_mut().step_by(self.stride).take(self.len).zip(others).for_each(|(x, other)| *x = f(*x, other));
+        run.iter_mut().step_by(self.stride.max(1)).take(self.len).zip(others).for_each(|(x, other)| *x = f(*x, other));
     }
 }

@@ -1,0 +1,171 @@
+//! What the losses over classes share: where the classes lie, what a target gives each of them, and everything but the
+//! formula of the losses `Σ q f(x)` over a row's classes.
+//!
+//! As in PyTorch the classes are axis 1 of `[n, c, ...]`, or the only axis of `[c]`. The target has the same shape, or lacks
+//! the class axis and holds indices.
+
+use super::loss::{Terms, share};
+use super::runs::for_each_run;
+use super::{Args, Backward, BackwardCall, Forward, ForwardCall, Reduction, Spec};
+use crate::backend::{Backend, Real};
+use crate::error::ShapeError;
+use crate::graph::Indices;
+use crate::shape::{Dims, R2, Shape};
+
+/// The spec of a loss over classes: the arguments' first words are the classes and the elements behind their axis, as
+/// [`runs`](super::runs) has them.
+pub(super) const fn spec(op: &'static str, x: Shape, target: Shape, reduction: Reduction) -> Result<Spec, ShapeError> {
+    if x.rank() == 0 {
+        return Err(ShapeError::Rank { op, operand: "the prediction", expected: "[c] or [n, c, ...]", found: x });
+    }
+    let axis = if x.rank() == 1 { 0 } else { 1 };
+    let mut rows = x.prefix(axis);
+    let mut i = axis + 1;
+    while i < x.rank() {
+        rows = rows.push(x.axis(i));
+        i += 1;
+    }
+    if !target.equals(&rows) && !target.equals(&x) {
+        let expected = "that of the prediction, or the same without the classes' axis for class indices";
+        return Err(ShapeError::Rank { op, operand: "the target", expected, found: target });
+    }
+    let args = reduction.args([x.axis(axis), x.product(axis + 1, x.rank())], rows);
+    Ok(Spec::new(reduction.shape(rows)).args(args))
+}
+
+/// What a loss over `A` rows of `C` classes takes as its target: [`Indices`] or probabilities.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no target for logits of shape [{A}, {C}]",
+    label = "expected class indices for {A} samples, or probabilities `R2<{A}, {C}>`",
+    note = "class indices are an input of their own kind: `g.class_indices::<{A}>(\"label\")`"
+)]
+pub trait ClassTarget<const A: usize, const C: usize> {
+    /// The shape as a value.
+    const SHAPE: Shape;
+    /// Whether these are indices.
+    const INDICES: bool;
+}
+
+impl<const A: usize, const C: usize> ClassTarget<A, C> for Indices<A> {
+    const SHAPE: Shape = Shape::new([A]);
+    const INDICES: bool = true;
+}
+
+impl<const A: usize, const C: usize> ClassTarget<A, C> for R2<A, C> {
+    const SHAPE: Shape = <Self as Dims>::SHAPE;
+    const INDICES: bool = false;
+}
+
+/// Where the classes of a row lie: row `inner` of block `block` has class `c` at `(block * classes + c) * stride + inner`.
+#[derive(Clone, Copy)]
+pub(super) struct Classes {
+    pub(super) classes: usize,
+    pub(super) stride: usize,
+}
+
+impl Classes {
+    #[inline(always)]
+    pub(super) fn new(args: &Args) -> Self {
+        let [classes, stride, ..] = args.lengths();
+        Self { classes, stride }
+    }
+
+    /// All rows, in their order.
+    pub(super) fn rows(self, len: usize) -> impl Iterator<Item = Row> {
+        let blocks = len / (self.classes * self.stride).max(1);
+        (0..blocks).flat_map(move |block| {
+            (0..self.stride).map(move |inner| Row { block, inner, index: block * self.stride + inner })
+        })
+    }
+
+    /// The element of a class of a row.
+    #[inline(always)]
+    fn of<E: Real>(&self, x: &[E], row: Row, class: usize) -> E {
+        x.get((row.block * self.classes + class) * self.stride + row.inner).copied().unwrap_or_default()
+    }
+}
+
+/// A row of classes.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    block: usize,
+    inner: usize,
+    /// Among all rows.
+    pub(super) index: usize,
+}
+
+/// How targets are given.
+pub(super) trait Target<E: Real>: 'static {
+    /// The weight of a class in its row.
+    fn weight(target: &[E], classes: &Classes, row: Row, class: usize) -> E;
+}
+
+/// As the index of the one class of weight 1.
+pub(super) struct Index;
+/// As a weight for each class.
+pub(super) struct Probability;
+
+impl<E: Real> Target<E> for Index {
+    #[inline(always)]
+    fn weight(target: &[E], _: &Classes, row: Row, class: usize) -> E {
+        match target.get(row.index) {
+            Some(&target) if target == E::from_usize(class) => E::ONE,
+            _ => E::ZERO,
+        }
+    }
+}
+
+impl<E: Real> Target<E> for Probability {
+    #[inline(always)]
+    fn weight(target: &[E], classes: &Classes, row: Row, class: usize) -> E {
+        classes.of(target, row, class)
+    }
+}
+
+/// A loss that adds up `q f(x)` over the classes of a row.
+pub(super) trait ClassLoss<B: Backend>: 'static {
+    /// `f(x)`.
+    fn term(x: B::Elem) -> B::Elem;
+    /// Its derivative.
+    fn slope(x: B::Elem) -> B::Elem;
+}
+
+/// The kernels of `L`; the second gives the gradient for the prediction, which has to be there only where `L` reads it.
+pub(super) const fn kernels<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>() -> (Forward<B>, Backward<B>) {
+    (forward::<B, L, T>, gradient::<B, L, T>)
+}
+
+fn forward<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: ForwardCall<'_, B::Elem>) {
+    let classes = Classes::new(call.args);
+    let [x, target, _] = call.x;
+    let mut terms = Terms::new(call.args, call.y);
+    for row in classes.rows(x.len()) {
+        let mut loss = B::Elem::ZERO;
+        for class in 0..classes.classes {
+            // A class without weight adds nothing, even where it is infinitely unlikely.
+            let weight = T::weight(target, &classes, row, class);
+            if weight != B::Elem::ZERO {
+                loss = B::mul_add(weight, L::term(classes.of(x, row, class)), loss);
+            }
+        }
+        terms.push(loss);
+    }
+    terms.finish::<B>();
+}
+
+fn gradient<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
+    let classes = Classes::new(call.args);
+    let [x, target, _] = call.x;
+    let share = share(call.args, call.dy);
+    let mut rows = classes.rows(call.dx.len());
+    for_each_run(call.args, call.dx, |dx| {
+        let Some(row) = rows.next() else { return };
+        let share = share(row.index);
+        dx.for_each(|class, dx| {
+            let weight = T::weight(target, &classes, row, class);
+            let start = if call.add { *dx } else { B::Elem::ZERO };
+            let slope = L::slope(classes.of(x, row, class));
+            *dx = if weight == B::Elem::ZERO { start } else { start + weight * slope * share };
+        });
+    });
+}
