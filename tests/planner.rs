@@ -2,6 +2,7 @@
 //! same bits as a run in which every value has memory of its own.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use slabgrad::graph::{Graph, Id, Name};
 use slabgrad::ops::{
     BackwardCall, ForwardCall, Gradient, MAX_INPUTS, Op, Over, OverGradient, Reduction, Spec, add, linear, matmul, mse,
@@ -288,7 +289,13 @@ fn bits<E: Real>(data: &[E]) -> Vec<u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 400 }, failure_persistence: None, ..ProptestConfig::default() })]
+    // The same graphs in every run: a failure is a change's, not chance's.
+    #![proptest_config(ProptestConfig {
+        cases: if cfg!(miri) { 4 } else { 400 },
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(7),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_planned_graph_gives_the_bits_of_a_naive_run(recipe in recipe()) {

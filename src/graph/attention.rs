@@ -59,6 +59,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the scale is not finite.
+    #[track_caller]
     pub const fn scaled_dot_product_attention<
         const A: usize,
         const T: usize,
@@ -82,6 +83,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Errors
     /// When the shapes do not fit, or the scale is not finite.
+    #[track_caller]
     pub const fn scaled_dot_product_attention_dyn(
         &mut self,
         q: Id,
@@ -127,6 +129,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the features cannot be divided among the heads, or the scale is not finite.
+    #[track_caller]
     pub const fn multi_head_attention<const A: usize, const T: usize, const E: usize>(
         &mut self,
         name: &'static str,
@@ -151,6 +154,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Errors
     /// When the shapes do not fit, the features cannot be divided among the heads, or the scale is not finite.
+    #[track_caller]
     pub const fn multi_head_attention_dyn(
         &mut self,
         x: Id,
@@ -212,11 +216,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         }
     }
 
+    #[track_caller]
     const fn try_linear(&mut self, x: Id, weight: Id, bias: Id) -> Result<Id, ShapeError> {
         let spec = linear::spec(self.shape(x), self.shape(weight), Some(self.shape(bias)));
         self.try_apply(linear::op(), &[x, weight, bias], spec)
     }
 
+    #[track_caller]
     const fn try_apply(
         &mut self,
         op: &'static Op<B>,

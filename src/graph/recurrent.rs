@@ -38,11 +38,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// The parameters of a long short-term memory cell: `name.weight_ih` `[4 H, I]`, `name.weight_hh` `[4 H, H]`,
     /// `name.bias_ih` and `name.bias_hh` `[4 H]`, with the gates in PyTorch's order (input, forget, cell, output). Weights
     /// start as [`Init::XavierUniform`], biases at 0.
+    #[track_caller]
     pub const fn lstm_cell<const I: usize, const H: usize>(&mut self, name: &'static str) -> LstmCell<I, H> {
         LstmCell(self.recurrent_parameters(name, I, H, 4 * H))
     }
 
     /// One step of a long short-term memory on a batch of `A`.
+    #[track_caller]
     pub const fn lstm_step<const A: usize, const I: usize, const H: usize>(
         &mut self,
         cell: LstmCell<I, H>,
@@ -77,6 +79,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// program!(static NET = net().infer());
     /// assert_eq!(NET.params_len(), 32 * 3 + 32 * 8 + 32 + 32 + 2 * 8 + 2);
     /// ```
+    #[track_caller]
     pub const fn lstm<const A: usize, const I: usize, const H: usize, const T: usize>(
         &mut self,
         name: &'static str,
@@ -101,11 +104,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// The parameters of a gated recurrent unit: `name.weight_ih` `[3 H, I]`, `name.weight_hh` `[3 H, H]`, `name.bias_ih` and
     /// `name.bias_hh` `[3 H]`, with the parts in PyTorch's order (reset gate, update gate, candidate). Weights start as
     /// [`Init::XavierUniform`], biases at 0.
+    #[track_caller]
     pub const fn gru_cell<const I: usize, const H: usize>(&mut self, name: &'static str) -> GruCell<I, H> {
         GruCell(self.recurrent_parameters(name, I, H, 3 * H))
     }
 
     /// One step of a gated recurrent unit on a batch of `A`: the next hidden state, which is its output.
+    #[track_caller]
     pub const fn gru_step<const A: usize, const I: usize, const H: usize>(
         &mut self,
         cell: GruCell<I, H>,
@@ -120,6 +125,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
     /// A gated recurrent unit over `T` steps, with the parameters of [`Graph::gru_cell`]: the hidden state after every step.
     /// Without a state it starts from zeros.
+    #[track_caller]
     pub const fn gru<const A: usize, const I: usize, const H: usize, const T: usize>(
         &mut self,
         name: &'static str,
@@ -141,6 +147,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         hs
     }
 
+    #[track_caller]
     const fn recurrent_parameters(
         &mut self,
         name: &'static str,
@@ -158,6 +165,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// `x Wᵀ + b`.
+    #[track_caller]
     const fn affine(&mut self, x: Id, weight: Id, bias: Id) -> Id {
         let spec = expect(linear::spec(self.shape(x), self.shape(weight), Some(self.shape(bias))));
         self.apply_dyn(linear::op(), &[x, weight, bias], spec)

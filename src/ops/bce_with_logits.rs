@@ -46,6 +46,7 @@ pub const fn spec(logits: Shape, target: Shape, reduction: Reduction) -> Result<
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean binary cross-entropy of logits against probabilities.
+    #[track_caller]
     pub const fn bce_with_logits<S: Dims>(&mut self, logits: Var<S>, target: Var<S>) -> Var<R0> {
         self.bce_with_logits_with(logits, target, Reduction::Mean)
     }
@@ -54,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn bce_with_logits_with<S: Dims, Y: Dims>(
         &mut self,
         logits: Var<S>,

@@ -60,6 +60,7 @@ pub const fn spec(p: Shape, target: Shape, reduction: Reduction) -> Result<Spec,
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean cross-entropy of probabilities against class indices or probabilities.
+    #[track_caller]
     pub const fn cross_entropy_of_probabilities<const A: usize, const C: usize, T: ClassTarget<A, C>>(
         &mut self,
         p: Var<R2<A, C>>,
@@ -72,6 +73,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn cross_entropy_of_probabilities_with<const A: usize, const C: usize, T: ClassTarget<A, C>, Y: Dims>(
         &mut self,
         p: Var<R2<A, C>>,

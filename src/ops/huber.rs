@@ -55,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `delta` is not positive and finite.
+    #[track_caller]
     pub const fn huber<S: Dims>(&mut self, prediction: Var<S>, target: Var<S>, delta: f64) -> Var<R0> {
         self.huber_with(prediction, target, delta, Reduction::Mean)
     }
@@ -63,6 +64,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `delta` is not positive and finite, or the annotated shape is another.
+    #[track_caller]
     pub const fn huber_with<S: Dims, Y: Dims>(
         &mut self,
         prediction: Var<S>,

@@ -47,6 +47,7 @@ pub const fn spec(log_probabilities: Shape, target: Shape, reduction: Reduction)
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The divergences of `x`, logarithms of probabilities, from the target's probabilities, divided by the first axis.
+    #[track_caller]
     pub const fn kl_div<S: Dims>(&mut self, x: Var<S>, target: Var<S>) -> Var<R0> {
         self.kl_div_with(x, target, Reduction::BatchMean)
     }
@@ -55,6 +56,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn kl_div_with<S: Dims, Y: Dims>(&mut self, x: Var<S>, target: Var<S>, reduction: Reduction) -> Var<Y> {
         self.record("", op(), &[x.id(), target.id()], spec(S::SHAPE, S::SHAPE, reduction))
     }

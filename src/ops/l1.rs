@@ -42,6 +42,7 @@ pub const fn spec(prediction: Shape, target: Shape, reduction: Reduction) -> Res
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean of the absolute differences.
+    #[track_caller]
     pub const fn l1<S: Dims>(&mut self, prediction: Var<S>, target: Var<S>) -> Var<R0> {
         self.l1_with(prediction, target, Reduction::Mean)
     }
@@ -50,6 +51,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn l1_with<S: Dims, Y: Dims>(
         &mut self,
         prediction: Var<S>,

@@ -97,6 +97,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 
     /// `a bᵀ` of two matrices.
+    #[track_caller]
     pub const fn matmul_nt<const M: usize, const K: usize, const O: usize>(
         &mut self,
         a: Var<R2<M, K>>,

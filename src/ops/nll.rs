@@ -49,6 +49,7 @@ pub const fn spec(x: Shape, target: Shape, reduction: Reduction) -> Result<Spec,
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// The mean negative log-likelihood of the target's classes.
+    #[track_caller]
     pub const fn nll<const A: usize, const C: usize>(
         &mut self,
         log_probabilities: Var<R2<A, C>>,
@@ -61,6 +62,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When the annotated shape is another.
+    #[track_caller]
     pub const fn nll_with<const A: usize, const C: usize, Y: Dims>(
         &mut self,
         log_probabilities: Var<R2<A, C>>,

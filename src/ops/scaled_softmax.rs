@@ -41,6 +41,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `x` has less than two axes, or the scale is not finite.
+    #[track_caller]
     pub const fn scaled_softmax<S: Dims>(&mut self, x: Var<S>, scale: f64, causal: bool) -> Var<S> {
         self.record("", op(), &[x.id()], spec(S::SHAPE, scale, causal))
     }

@@ -55,6 +55,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `beta` is negative or not finite.
+    #[track_caller]
     pub const fn smooth_l1<S: Dims>(&mut self, prediction: Var<S>, target: Var<S>, beta: f64) -> Var<R0> {
         self.smooth_l1_with(prediction, target, beta, Reduction::Mean)
     }
@@ -63,6 +64,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     ///
     /// # Panics
     /// When `beta` is negative or not finite, or the annotated shape is another.
+    #[track_caller]
     pub const fn smooth_l1_with<S: Dims, Y: Dims>(
         &mut self,
         prediction: Var<S>,

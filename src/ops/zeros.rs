@@ -19,6 +19,7 @@ pub const fn spec(y: Shape) -> Spec {
 
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// Zeros.
+    #[track_caller]
     pub const fn zeros<S: Dims>(&mut self) -> Var<S> {
         self.apply(op::<B>(), &[], spec(S::SHAPE))
     }
