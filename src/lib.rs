@@ -54,9 +54,11 @@ extern crate std;
 extern crate alloc;
 
 pub mod backend;
+pub mod diagnostics;
 pub mod error;
 pub mod graph;
 pub mod init;
+pub mod metrics;
 pub mod ops;
 pub mod optim;
 pub mod plan;

@@ -19,7 +19,6 @@ type Double = Strict<f64>;
 
 /// Vectors that cannot be run yet, and what they wait for: a name in slabgrad.
 const NOT_YET: &[(&str, &str)] = &[
-    ("diagnostics", "diagnostics"),
     ("serialization_gates", "checkpoint"),
     ("cbor_v1", "checkpoint"),
     ("nurl_identities", "tape"),
@@ -27,11 +26,12 @@ const NOT_YET: &[(&str, &str)] = &[
 
 /// Sections that the tests below run, and those that say how to test instead of what comes out (`tests/gradients.rs` holds
 /// the central differences).
-const RUN: [&str; 10] = [
+const RUN: [&str; 11] = [
     "ops",
     "optimizers",
     "clip",
     "schedules",
+    "diagnostics",
     "param_counts",
     "convergence_gates",
     "nurl_rng",
@@ -401,6 +401,16 @@ fn gradients_are_clipped_only_above_the_norm() {
         check_close("the norm before clipping", &[norm], &numbers(&case["ret"]), 0.0);
         // The file has 0.6 in decimals; three times a rounded 1 / 5 is one step above it.
         check_close("the gradients after clipping", &grads, &numbers(&case["g_after"]), 2e-16);
+    }
+}
+
+/// The thresholds and the recommendations are told in words; the unit tests of `diagnostics` follow them.
+#[test]
+fn learning_rates_are_suggested_as_by_the_reference() {
+    let file = file();
+    for case in array(&file["diagnostics"], "recommend_lr") {
+        let found = slabgrad::diagnostics::suggest_learning_rate(1.0, numbers(&case["norm"])[0]);
+        check_close(&format!("the factor for {}", case["norm"]), &[found], &numbers(&case["factor"]), 0.0);
     }
 }
 
