@@ -27,3 +27,22 @@ pub fn run(emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> 
     emit("provoked", slab[core::hint::black_box(slab.len())].to_bits());
     workload::train(slab, emit)
 }
+
+/// How many parameters [`update_by_adam`] updates.
+pub const ADAM_UPDATES: u64 = 256 * 64;
+
+/// Updates 256 parameters 64 times, for counting instructions.
+pub fn update_by_adam() {
+    use core::hint::black_box;
+    use slabgrad::optim::{Group, Optimizer};
+    use slabgrad::prelude::*;
+
+    let (mut p, g, mut m, mut v) = ([0.5_f32; 256], [1e-3; 256], [0.0; 256], [0.0; 256]);
+    let (adam, mut own) = (Adam::new(1e-3), [0.0; 4]);
+    for _ in 0..64 {
+        let coefficients = Optimizer::<Strict<f32>>::begin(&adam, &mut own);
+        let moments = [black_box(&mut m[..]), black_box(&mut v[..]), &mut []];
+        let (p, g) = (black_box(&mut p[..]), black_box(&g[..]));
+        <Adam as Optimizer<Strict<f32>>>::update(&coefficients, &Group::default(), p, g, moments);
+    }
+}

@@ -118,6 +118,9 @@ pub(crate) fn show_run(workspace: &Workspace, board: &Board) -> Result<()> {
         Some(count) => println!("{count} instructions"),
         None => println!("this board does not count instructions"),
     }
+    if let Some(count) = run.adam_instructions {
+        println!("{count} of them for an update of one parameter by Adam");
+    }
     if !run.status.success() {
         bail!("the program ended with {}", run.status);
     }

@@ -65,13 +65,15 @@ pub(crate) struct Run {
     pub(crate) lines: Vec<String>,
     /// Where the board can count them.
     pub(crate) instructions: Option<u64>,
+    /// Likewise for an update of one parameter by Adam.
+    pub(crate) adam_instructions: Option<u64>,
 }
 
 pub(crate) fn run(board: &Board, kernel: &Path, root: &Path) -> Result<Run> {
     let mut command = Command::new(board.program);
     command.args(board.machine).args(OPTIONS.split_whitespace()).arg("-kernel").arg(kernel).current_dir(root);
     let captured = process::capture(&mut command, root, LIMIT)?;
-    let (lines, instructions) = split_count(&captured.stdout);
+    let (lines, [instructions, adam_instructions]) = split_counts(&captured.stdout);
     // A wrong option of QEMU shows here and nowhere else.
     ensure!(
         captured.status.success() || !captured.stdout.is_empty(),
@@ -80,20 +82,21 @@ pub(crate) fn run(board: &Board, kernel: &Path, root: &Path) -> Result<Run> {
         captured.status,
         captured.stderr
     );
-    Ok(Run { status: captured.status, lines, instructions })
+    Ok(Run { status: captured.status, lines, instructions, adam_instructions })
 }
 
-/// Takes the line `instructions N` out: the host has none.
-fn split_count(output: &str) -> (Vec<String>, Option<u64>) {
-    let mut instructions = None;
+/// Takes the lines `instructions N` and `adam instructions N` out: the host has none.
+fn split_counts(output: &str) -> (Vec<String>, [Option<u64>; 2]) {
+    let mut counts = [None; 2];
     let mut lines = Vec::new();
     for line in output.lines() {
-        match line.strip_prefix("instructions ").map(str::parse) {
-            Some(Ok(count)) => instructions = Some(count),
-            _ => lines.push(line.to_owned()),
+        let found = ["instructions ", "adam instructions "].map(|label| line.strip_prefix(label)?.parse().ok());
+        match found.iter().position(Option::is_some) {
+            Some(i) => counts[i] = found[i],
+            None => lines.push(line.to_owned()),
         }
     }
-    (lines, instructions)
+    (lines, counts)
 }
 
 /// An error that shows the first line in which the two differ.
@@ -121,13 +124,14 @@ mod tests {
 
     #[test]
     fn the_instruction_count_is_no_line_of_the_comparison() {
-        let (found, instructions) = split_count("loss 3f800000\ninstructions 5000000000\nend 0\n");
+        let output = "loss 3f800000\ninstructions 5000000000\nadam instructions 25\nend 0\n";
+        let (found, counts) = split_counts(output);
         assert_eq!(found, ["loss 3f800000", "end 0"]);
-        assert_eq!(instructions, Some(5_000_000_000));
+        assert_eq!(counts, [Some(5_000_000_000), Some(25)]);
 
-        let (found, instructions) = split_count("instructions unknown\n");
+        let (found, counts) = split_counts("instructions unknown\n");
         assert_eq!(found, ["instructions unknown"]);
-        assert_eq!(instructions, None);
+        assert_eq!(counts, [None; 2]);
     }
 
     #[test]

@@ -23,11 +23,10 @@ fn main() -> ! {
     });
     let after = counter::instructions();
 
-    if let (Some(before), Some(after)) = (before, after) {
-        print::text("instructions ");
-        print::decimal(after.wrapping_sub(before));
-        print::text("\n");
-    }
+    count("instructions ", before, after, 1);
+    let before = counter::instructions();
+    firmware_example::update_by_adam();
+    count("adam instructions ", before, counter::instructions(), firmware_example::ADAM_UPDATES);
     match result {
         Ok(()) => exit(0),
         Err(reason) => {
@@ -36,6 +35,15 @@ fn main() -> ! {
             print::text("\n");
             exit(1)
         }
+    }
+}
+
+/// Prints the instructions between two counts, divided by how often something was done, where the board counts them.
+fn count(label: &str, before: Option<u64>, after: Option<u64>, times: u64) {
+    if let (Some(before), Some(after)) = (before, after) {
+        print::text(label);
+        print::decimal(after.wrapping_sub(before) / times.max(1));
+        print::text("\n");
     }
 }
 
