@@ -352,8 +352,13 @@ impl<B: Backend> Program<'_, B> {
             return Ok(loss);
         }
         let coefficients = self.begin(memory, optimizer);
-        self.backward::<O>(memory, inputs, &coefficients, B::Elem::ONE, false)?;
-        Ok(loss)
+        match self.backward::<O>(memory, inputs, &coefficients, B::Elem::ONE, false) {
+            Err(RunError::GradientNotFinite { .. }) if self.sizes.not_finite == NotFinite::Skip => {
+                self.count(memory, SKIPPED);
+                Ok(loss)
+            }
+            result => result.map(|()| loss),
+        }
     }
 
     /// The first half of a step: runs forward and backward and leaves the gradients in their space. Returns the loss.
@@ -418,8 +423,7 @@ impl<B: Backend> Program<'_, B> {
                 self.count(memory, SKIPPED);
                 return Ok(());
             }
-            Err(error) if self.sizes.not_finite == NotFinite::Error => return Err(error),
-            _ => {}
+            result => result?,
         }
         let coefficients = self.begin(memory, optimizer);
         let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
@@ -534,13 +538,18 @@ impl<B: Backend> Program<'_, B> {
     /// Clips by the norm, where the plan says so, and looks for gradients that are not finite, unless it says that they pass.
     fn clip(&self, memory: &mut Memory<'_, B::Elem>) -> Result<(), RunError> {
         let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
-        let fault = if let Some((single, double)) = self.sizes.clip_norm {
-            let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double), Norm::L2);
-            if norm.is_finite() { None } else { Some(norm) }
-        } else if self.sizes.not_finite == NotFinite::Pass {
-            None
-        } else {
-            grads.iter().find(|g| !g.is_finite()).copied()
+        let Some((single, double)) = self.sizes.clip_norm else {
+            return self.check_finite(grads);
+        };
+        let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double), Norm::L2);
+        self.check_finite(&[norm])
+    }
+
+    /// Looks for gradients that are not finite, unless the plan says that they pass.
+    fn check_finite(&self, grads: &[B::Elem]) -> Result<(), RunError> {
+        let fault = match self.sizes.not_finite {
+            NotFinite::Pass => None,
+            NotFinite::Error | NotFinite::Skip => grads.iter().find(|g| !g.is_finite()),
         };
         fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
     }

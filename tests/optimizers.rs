@@ -189,6 +189,35 @@ fn refused<O: slabgrad::optim::Optimizer<Strict<f32>>>(x: &[f32], label: &[f32],
     })
 }
 
+/// A finite loss whose gradient overflows on its way back: the parameters behind the overflow are updated, none takes it in.
+#[test]
+fn a_fused_program_never_takes_in_what_is_not_finite() {
+    const fn steep() -> Graph {
+        let mut g = Graph::new();
+        let x = g.input::<R2<1, 1>>("x");
+        let target = g.input::<R2<1, 1>>("target");
+        let h: Var<R2<1, 1>> = g.linear_with("first", x, Linear::new().without_bias().init(Init::constant(1e-30)));
+        let h: Var<R2<1, 1>> = g.linear_with("second", h, Linear::new().without_bias().init(Init::constant(1e30)));
+        let y: Var<R2<1, 1>> = g.linear_with("third", h, Linear::new().without_bias().init(Init::constant(1e30)));
+        let y = g.mul_scalar(y, 1e-15);
+        let loss = g.mse(y, target);
+        g.loss(loss);
+        g
+    }
+    program!(static ERROR = steep().train(Training::with::<Sgd>().fused()));
+    program!(static SKIP = steep().train(Training::with::<Sgd>().fused().not_finite(NotFinite::Skip)));
+    for program in [&ERROR, &SKIP] {
+        with_memory(program, |memory| {
+            let result = program.step(memory, &[&[1.0], &[0.0]], &mut Sgd::new(1e-38));
+            match result {
+                Ok(loss) => assert!(loss.is_finite() && program.steps_skipped(memory) == 1),
+                Err(error) => assert!(matches!(error, RunError::GradientNotFinite { .. }), "{error}"),
+            }
+            assert!(memory.params.iter().all(|p| p.is_finite()), "{:?}", memory.params);
+        });
+    }
+}
+
 #[test]
 fn impossible_settings_are_errors_with_their_value() {
     let (x, label) = images(8);

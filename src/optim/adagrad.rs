@@ -13,9 +13,12 @@ use crate::backend::{Backend, Real};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adagrad<E = f32> {
-    learning_rate: E,
-    learning_rate_decay: E,
-    epsilon: E,
+    /// The learning rate of the next steps, before its decay.
+    pub learning_rate: E,
+    /// The decay of the learning rate.
+    pub learning_rate_decay: E,
+    /// Added to the denominator.
+    pub epsilon: E,
 }
 
 /// The coefficients of a step of [`Adagrad`].

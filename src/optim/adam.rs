@@ -30,11 +30,16 @@ pub enum AdamForm {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "AdamW")]
 pub struct Adam<E = f32, const AMSGRAD: bool = false> {
-    learning_rate: E,
-    betas: [E; 2],
-    epsilon: E,
-    form: AdamForm,
-    decoupled: bool,
+    /// The learning rate of the next steps.
+    pub learning_rate: E,
+    /// The decay rates of the moments.
+    pub betas: [E; 2],
+    /// Added to the denominator.
+    pub epsilon: E,
+    /// Where it is added.
+    pub form: AdamForm,
+    /// Whether weight decay is taken from the parameter instead of added to the gradient.
+    pub decoupled: bool,
 }
 
 /// [`Adam`] that divides by the root of the largest second moment so far.

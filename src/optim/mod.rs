@@ -1,6 +1,6 @@
 //! Optimizers: one pass over flat slices, in place.
 //!
-//! An optimizer is a value with its settings and nothing else. What it remembers lies in the moments' space of a program: a
+//! An optimizer is a value with its settings, which are its public fields, and nothing else. What it remembers lies in the moments' space of a program: a
 //! header of [`HEADER_LEN`] elements with the step count, and up to three slots laid out as the parameters. So a slab holds
 //! all that training needs to go on, and a slab of zeros is the start.
 

@@ -15,16 +15,21 @@ use crate::backend::{Backend, Real};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsProp<E = f32, const MOMENTUM: bool = false, const CENTERED: bool = false> {
-    coefficients: RmsPropCoefficients<E>,
+    /// The settings, which are also the coefficients of every step.
+    pub coefficients: RmsPropCoefficients<E>,
 }
 
 /// The coefficients of a step of [`RmsProp`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsPropCoefficients<E> {
-    learning_rate: E,
-    alpha: E,
-    epsilon: E,
-    momentum: E,
+    /// The learning rate of the next steps.
+    pub learning_rate: E,
+    /// The smoothing constant.
+    pub alpha: E,
+    /// Added to the denominator.
+    pub epsilon: E,
+    /// The momentum; without it, the type has none.
+    pub momentum: E,
 }
 
 impl<E: Real> RmsProp<E> {

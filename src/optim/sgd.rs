@@ -16,10 +16,14 @@ use crate::backend::{Backend, Real};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sgd<E = f32, const MOMENTUM: bool = false> {
-    learning_rate: E,
-    momentum: E,
-    dampening: E,
-    nesterov: bool,
+    /// The learning rate of the next steps.
+    pub learning_rate: E,
+    /// The momentum; without it, the type has none.
+    pub momentum: E,
+    /// How much less than the gradient goes into the momentum.
+    pub dampening: E,
+    /// Whether the form is Nesterov's.
+    pub nesterov: bool,
 }
 
 /// [`Sgd`] with momentum.

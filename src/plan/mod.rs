@@ -52,8 +52,8 @@ pub struct Training {
 /// What a training step does when the loss or a gradient is not finite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotFinite {
-    /// It is an error, and nothing is updated. In a fused program, whose first updates precede the last gradients, only the
-    /// loss is looked at.
+    /// It is an error, and nothing is updated. In a fused program, whose first updates precede the last gradients, the layers
+    /// before which a gradient overflows have been updated then, with finite gradients; no other is.
     #[default]
     Error,
     /// The update is left out and counted, and training goes on.

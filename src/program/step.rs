@@ -204,7 +204,7 @@ impl<B: Backend> Step<B> {
             }
             Action::Move { add } => move_to(out, x[0], add || adds),
             Action::Seed => out.fill(pass.seed),
-            Action::Update => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0]),
+            Action::Update => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0])?,
             Action::UpdateRows { run, rows, row_len } => {
                 let (rows, row_len, count) = (rows as usize, row_len as usize, self.param.len());
                 let mut done = 0;
@@ -216,7 +216,7 @@ impl<B: Backend> Step<B> {
                     let first_row = done / row_len.max(1);
                     run(BackwardCall { args, x, y, saved, dy, dx, add: false, scratch, first_row });
                     let grads = out.get(..len).unwrap_or_default();
-                    self.update_range(pass, memory.params, memory.moments, done, grads);
+                    self.update_range(pass, memory.params, memory.moments, done, grads)?;
                     done += len.max(1);
                 }
             }
@@ -225,7 +225,7 @@ impl<B: Backend> Step<B> {
         Ok(())
     }
 
-    /// Updates the parameter at `param` from its element `done` on.
+    /// Updates the parameter at `param` from its element `done` on, unless a gradient is not finite.
     fn update_range<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B, O>,
@@ -233,12 +233,14 @@ impl<B: Backend> Step<B> {
         moments: &mut [B::Elem],
         done: usize,
         grads: &[B::Elem],
-    ) {
+    ) -> Result<(), RunError> {
+        pass.program.check_finite(grads)?;
         let first = self.param.offset() + done;
         let params_len = pass.program.params_len();
         if let Some(group) = pass.program.groups.iter().find(|group| group.range().contains(&first)) {
             update::<B, O>(pass.coefficients, group, params, grads, moments, params_len, first);
         }
+        Ok(())
     }
 }
 
