@@ -122,51 +122,55 @@ fn product(x: f64, f: fn(f64) -> f64) -> f64 {
 
 /// The distance between two numbers in units of the last place of an `f32` at `expected`. Infinite where one is a NaN and
 /// the other is not, and where zeros differ in sign.
+#[inline(always)]
 pub(crate) fn error(got: f32, expected: f64) -> f64 {
-    // Where the next power of two is beyond the range, an infinity counts as that.
-    const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
-    if f64::from(got).to_bits() == expected.to_bits() {
-        return 0.0;
+    let difference = (f64::from(got) - expected).abs();
+    // The exponent of `expected`, but no less than that of the subnormal numbers.
+    let exponent = (expected.to_bits() >> 52 & 0x7ff).max(1023 - 126);
+    if difference < f64::INFINITY && exponent < 1023 + 128 && expected != 0.0 {
+        // Times 2^23, over the power of two at or below `expected`.
+        return difference * f64::from_bits((2 * 1023 + 23 - exponent) << 52);
     }
+    special_error(got, expected)
+}
+
+/// [`error`] at zeros, at infinities and beyond the range, and at NaNs.
+#[cold]
+#[inline(never)]
+fn special_error(got: f32, expected: f64) -> f64 {
     if got.is_nan() || expected.is_nan() {
         return if got.is_nan() == expected.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    // With one sign they are equal bits.
-    if got == 0.0 && expected == 0.0 {
-        return f64::INFINITY;
+    if expected == 0.0 {
+        let same_sign = got.is_sign_negative() == expected.is_sign_negative();
+        return if same_sign { f64::from(got.to_bits() & 0x7fff_ffff) } else { f64::INFINITY };
     }
-    let got = if got.is_infinite() { OVERFLOW.copysign(got.into()) } else { got.into() };
-    let expected = if expected.abs() > OVERFLOW { OVERFLOW.copysign(expected) } else { expected };
-    // The power of two at or below `expected`, but no less than that of the subnormal numbers; then that of its last bit.
-    let power = f64::from_bits(expected.to_bits() & 0x7ff0_0000_0000_0000).max(f64::from(f32::MIN_POSITIVE));
-    let unit = power.min(OVERFLOW / 2.0) / 8_388_608.0;
-    (got - expected).abs() / unit
+    // As far as the next power of two goes, an infinity is that.
+    let overflow = f64::from(f32::MAX) + UNIT_AT_MAX;
+    let near = |x: f64| if x.abs() > overflow { overflow.copysign(x) } else { x };
+    (near(got.into()) - near(expected)).abs() / UNIT_AT_MAX
 }
+
+/// 2^104, the distance of the largest numbers.
+const UNIT_AT_MAX: f64 = (1_u128 << 104) as f64;
 
 /// The largest error of `function` over every `stride`-th `f32`, by two threads.
 pub(crate) fn sweep(function: &Function, stride: u32) -> Worst {
-    let part = |signs: u32| {
+    const LEN: u32 = 1024;
+    let part = |sign: u32| {
         let mut worst = Worst::default();
-        let mut arguments = [0.0_f32; 1024];
-        let mut bits = (0..=0x7fff_ffff_u32).step_by(stride as usize);
-        loop {
-            let mut len = 0;
-            for (x, bits) in arguments.iter_mut().zip(&mut bits) {
-                *x = f32::from_bits(bits | signs);
-                len += 1;
-            }
-            let arguments = &arguments[..len];
-            let mut results = [0.0; 1024];
-            let results = &mut results[..len];
-            results.copy_from_slice(arguments);
-            (function.ours)(results);
-            for (&x, &y) in arguments.iter().zip(&*results) {
+        let steps = 0x7fff_ffff / stride;
+        for block in (0..=steps).step_by(LEN as usize) {
+            // What is left of the last block repeats the last argument.
+            let bits = |i: usize| (block + i as u32).min(steps) * stride;
+            let arguments: [f32; LEN as usize] = std::array::from_fn(|i| f32::from_bits(bits(i) | sign));
+            let mut results = arguments;
+            (function.ours)(&mut results);
+            for (&x, &y) in arguments.iter().zip(&results) {
                 worst.add(x, error(y, (function.reference)(x.into())));
             }
-            if len < 1024 {
-                return worst;
-            }
         }
+        worst
     };
     thread::scope(|scope| {
         let negative = scope.spawn(|| part(0x8000_0000));
