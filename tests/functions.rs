@@ -76,6 +76,16 @@ fn special_arguments_are_as_good_as_others() {
 }
 
 #[test]
+fn the_reference_for_large_angles_is_that_of_libm() {
+    for i in 0..20_000_u32 {
+        let x = f64::from(f32::from_bits(0x4600_0000 + i * 47_501));
+        let close = |a: f64, b: f64| (a - b).abs() <= 1e-15 * b.abs();
+        assert!(close(sweep::sin(x), libm::sin(x)) && close(sweep::cos(x), libm::cos(x)), "{x:e}");
+        assert!(close(sweep::sin(-x), -libm::sin(x)) && close(sweep::cos(-x), libm::cos(x)), "{x:e}");
+    }
+}
+
+#[test]
 fn small_integer_powers_of_small_integers_are_exact() {
     for base in -9_i32..=9 {
         for exponent in 0..=7_u32 {

@@ -3,7 +3,7 @@
 //! The references are `libm`'s functions of `f64`, and formulas of them without cancellation. They are wrong by some
 //! 1e-16, which is less than 1e-8 of the last place of an `f32`.
 
-use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, FRAC_PI_2, SQRT_2};
 use std::thread;
 
 use slabgrad::backend::{Backend, Strict};
@@ -19,6 +19,18 @@ pub(crate) struct Function {
     pub(crate) reference: fn(f64) -> f64,
     /// The largest error allowed, in units of the last place.
     pub(crate) bound: f64,
+    /// What is to be the same for `x` and `-x`: negative arguments are compared with positive ones, which is faster.
+    pub(crate) symmetry: Symmetry,
+}
+
+/// f(-x), told from f(x).
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Symmetry {
+    None,
+    /// The same.
+    Even,
+    /// The negative.
+    Odd,
 }
 
 /// What a sweep found.
@@ -47,7 +59,7 @@ impl Worst {
 }
 
 macro_rules! functions {
-    ($($name:ident, $libm:expr, $reference:expr, $bound:literal;)*) => {
+    ($($name:ident, $symmetry:ident, $libm:expr, $reference:expr, $bound:literal;)*) => {
         /// All functions of one argument.
         pub(crate) const FUNCTIONS: &[Function] = &[$(
             Function {
@@ -60,27 +72,65 @@ macro_rules! functions {
                 libm: $libm,
                 reference: $reference,
                 bound: $bound,
+                symmetry: Symmetry::$symmetry,
             },
         )*];
     };
 }
 
 functions! {
-    exp, libm::expf, libm::exp, 1.0;
-    exp_m1, libm::expm1f, libm::expm1, 1.25;
-    ln, libm::logf, libm::log, 1.0;
-    ln_1p, libm::log1pf, libm::log1p, 1.5;
-    sin, libm::sinf, libm::sin, 2.0;
-    cos, libm::cosf, libm::cos, 2.0;
-    tanh, libm::tanhf, libm::tanh, 1.5;
-    erf, libm::erff, libm::erf, 1.5;
-    sigmoid, sigmoid_f32, sigmoid, 1.75;
-    softplus, |x| libm::log1pf(libm::expf(x)), softplus, 2.0;
-    silu, |x| x * sigmoid_f32(x), |x| product(x, sigmoid), 1.75;
-    mish, |x| x * libm::tanhf(libm::log1pf(libm::expf(x))), |x| product(x, tanh_softplus), 2.5;
-    gelu, |x| 0.5 * x * (1.0 + libm::erff(x * FRAC_1_SQRT_2 as f32)), |x| product(x, normal_cdf), 2.5;
-    gelu_tanh, gelu_tanh_f32, |x| product(x, gelu_tanh_factor), 1.75;
-    normal_cdf, |x| 0.5 * libm::erfcf(-x * FRAC_1_SQRT_2 as f32), normal_cdf, 3.0;
+    exp, None, libm::expf, libm::exp, 1.0;
+    exp_m1, None, libm::expm1f, libm::expm1, 1.25;
+    ln, None, libm::logf, libm::log, 1.0;
+    ln_1p, None, libm::log1pf, libm::log1p, 1.5;
+    sin, Odd, libm::sinf, sin, 2.0;
+    cos, Even, libm::cosf, cos, 2.0;
+    tanh, Odd, libm::tanhf, libm::tanh, 1.5;
+    erf, Odd, libm::erff, libm::erf, 1.5;
+    sigmoid, None, sigmoid_f32, sigmoid, 1.75;
+    softplus, None, |x| libm::log1pf(libm::expf(x)), softplus, 2.0;
+    silu, None, |x| x * sigmoid_f32(x), |x| product(x, sigmoid), 1.75;
+    mish, None, |x| x * libm::tanhf(libm::log1pf(libm::expf(x))), |x| product(x, tanh_softplus), 2.5;
+    gelu, None, |x| 0.5 * x * (1.0 + libm::erff(x * FRAC_1_SQRT_2 as f32)), |x| product(x, normal_cdf), 2.5;
+    gelu_tanh, None, gelu_tanh_f32, |x| product(x, gelu_tanh_factor), 1.75;
+    normal_cdf, None, |x| 0.5 * libm::erfcf(-x * FRAC_1_SQRT_2 as f32), normal_cdf, 3.0;
+}
+
+pub(crate) fn sin(x: f64) -> f64 {
+    if x.abs() < 8192.0 || !x.is_finite() {
+        return libm::sin(x);
+    }
+    let y = sin_of_large(x.abs(), 0);
+    if x < 0.0 { -y } else { y }
+}
+
+pub(crate) fn cos(x: f64) -> f64 {
+    if x.abs() < 8192.0 || !x.is_finite() { libm::cos(x) } else { sin_of_large(x.abs(), 1) }
+}
+
+/// The sine of `x`, an `f32` from 2^13 on, and some right angles. As `libm`'s, which takes ten times as long.
+fn sin_of_large(x: f64, right_angles: u128) -> f64 {
+    // The bits of 2 / pi after the point.
+    const HIGH: u128 = 0xa2f9_836e_4e44_1529_fc27_57d1_f534_ddc0;
+    const LOW: u128 = 0xdb62_9599_3c43_9041_fe51_63ab_debb_c561;
+    // x = significand 2^exponent
+    let exponent = (x.to_bits() >> 52) as i32 - 1023 - 23;
+    let significand = u128::from((x.to_bits() & 0x000f_ffff_ffff_ffff | 0x0010_0000_0000_0000) >> 29);
+    // Bits of 2 / pi before these give multiples of four right angles.
+    let skip = (exponent - 2).max(0);
+    let window = if skip == 0 { HIGH } else { HIGH << skip | LOW >> (128 - skip) };
+    // In right angles, times 2^point.
+    let product = significand * (window >> 24);
+    let point = 104 - (exponent - skip);
+    let n = (product + (1 << (point - 1))) >> point;
+    let rest = product.wrapping_sub(n << point).cast_signed() as f64;
+    let r = rest / (1_u128 << point) as f64 * FRAC_PI_2;
+    match (n + right_angles) % 4 {
+        0 => libm::sin(r),
+        1 => libm::cos(r),
+        2 => -libm::sin(r),
+        _ => -libm::cos(r),
+    }
 }
 
 fn sigmoid_f32(x: f32) -> f32 {
@@ -122,56 +172,78 @@ fn product(x: f64, f: fn(f64) -> f64) -> f64 {
 
 /// The distance between two numbers in units of the last place of an `f32` at `expected`. Infinite where one is a NaN and
 /// the other is not, and where zeros differ in sign.
+#[inline(always)]
 pub(crate) fn error(got: f32, expected: f64) -> f64 {
-    // Where the next power of two is beyond the range, an infinity counts as that.
-    const OVERFLOW: f64 = (1_u128 << 127) as f64 * 2.0;
-    if f64::from(got).to_bits() == expected.to_bits() {
-        return 0.0;
+    let difference = (f64::from(got) - expected).abs();
+    // The exponent of `expected`, but no less than that of the subnormal numbers.
+    let exponent = (expected.to_bits() >> 52 & 0x7ff).max(1023 - 126);
+    if difference < f64::INFINITY && exponent < 1023 + 128 && expected != 0.0 {
+        // Times 2^23, over the power of two at or below `expected`.
+        return difference * f64::from_bits((2 * 1023 + 23 - exponent) << 52);
     }
+    special_error(got, expected)
+}
+
+/// [`error`] at zeros, at infinities and beyond the range, and at NaNs.
+#[cold]
+#[inline(never)]
+fn special_error(got: f32, expected: f64) -> f64 {
     if got.is_nan() || expected.is_nan() {
         return if got.is_nan() == expected.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    // With one sign they are equal bits.
-    if got == 0.0 && expected == 0.0 {
-        return f64::INFINITY;
+    if expected == 0.0 {
+        let same_sign = got.is_sign_negative() == expected.is_sign_negative();
+        return if same_sign { f64::from(got.to_bits() & 0x7fff_ffff) } else { f64::INFINITY };
     }
-    let got = if got.is_infinite() { OVERFLOW.copysign(got.into()) } else { got.into() };
-    let expected = if expected.abs() > OVERFLOW { OVERFLOW.copysign(expected) } else { expected };
-    // The power of two at or below `expected`, but no less than that of the subnormal numbers; then that of its last bit.
-    let power = f64::from_bits(expected.to_bits() & 0x7ff0_0000_0000_0000).max(f64::from(f32::MIN_POSITIVE));
-    let unit = power.min(OVERFLOW / 2.0) / 8_388_608.0;
-    (got - expected).abs() / unit
+    // As far as the next power of two goes, an infinity is that.
+    let overflow = f64::from(f32::MAX) + UNIT_AT_MAX;
+    let near = |x: f64| if x.abs() > overflow { overflow.copysign(x) } else { x };
+    (near(got.into()) - near(expected)).abs() / UNIT_AT_MAX
 }
+
+/// 2^104, the distance of the largest numbers.
+const UNIT_AT_MAX: f64 = (1_u128 << 104) as f64;
 
 /// The largest error of `function` over every `stride`-th `f32`, by two threads.
 pub(crate) fn sweep(function: &Function, stride: u32) -> Worst {
-    let part = |signs: u32| {
+    const LEN: u32 = 1024;
+    const SIGN: u32 = 1 << 31;
+    let last = (SIGN - 1) / stride;
+    let blocks = last / LEN + 1;
+    let part = |blocks: std::ops::Range<u32>, sign: u32| {
         let mut worst = Worst::default();
-        let mut arguments = [0.0_f32; 1024];
-        let mut bits = (0..=0x7fff_ffff_u32).step_by(stride as usize);
-        loop {
-            let mut len = 0;
-            for (x, bits) in arguments.iter_mut().zip(&mut bits) {
-                *x = f32::from_bits(bits | signs);
-                len += 1;
-            }
-            let arguments = &arguments[..len];
-            let mut results = [0.0; 1024];
-            let results = &mut results[..len];
-            results.copy_from_slice(arguments);
-            (function.ours)(results);
-            for (&x, &y) in arguments.iter().zip(&*results) {
+        for block in blocks {
+            // What is left of the last block repeats the last argument.
+            let bits = |i: usize| (block * LEN + i as u32).min(last) * stride;
+            let arguments: [f32; LEN as usize] = std::array::from_fn(|i| f32::from_bits(bits(i) | sign));
+            let mut results = arguments;
+            (function.ours)(&mut results);
+            for (&x, &y) in arguments.iter().zip(&results) {
                 worst.add(x, error(y, (function.reference)(x.into())));
             }
-            if len < 1024 {
-                return worst;
+            if function.symmetry != Symmetry::None {
+                let mut mirrored = arguments.map(|x| -x);
+                (function.ours)(&mut mirrored);
+                let flip = if function.symmetry == Symmetry::Odd { SIGN } else { 0 };
+                for (&x, (&y, &m)) in arguments.iter().zip(results.iter().zip(&mirrored)) {
+                    if m.to_bits() != y.to_bits() ^ flip && !(m.is_nan() && y.is_nan()) {
+                        worst.add(-x, f64::INFINITY);
+                    }
+                }
             }
         }
+        worst
     };
     thread::scope(|scope| {
-        let negative = scope.spawn(|| part(0x8000_0000));
-        let positive = part(0);
-        positive.merge(negative.join().expect("the other half panicked"))
+        if function.symmetry == Symmetry::None {
+            let negative = scope.spawn(|| part(0..blocks, SIGN));
+            part(0..blocks, 0).merge(negative.join().expect("the other half panicked"))
+        } else {
+            // Large numbers take longer than small ones.
+            let middle = blocks / 2;
+            let large = scope.spawn(move || part(middle..blocks, 0));
+            part(0..middle, 0).merge(large.join().expect("the other half panicked"))
+        }
     })
 }
 
