@@ -1,6 +1,8 @@
 //! What the planner promises: a work space near its lower bound, buffers that never overlap while both are needed, and the
 //! same bits as a run in which every value has memory of its own.
 
+#![cfg(feature = "alloc")]
+
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use slabgrad::graph::{Graph, Id, Name};
