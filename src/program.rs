@@ -532,7 +532,7 @@ impl<B: Backend> Program<'_, B> {
 
     fn check_gradients_are_kept(&self) -> Result<(), RunError> {
         self.check_training()?;
-        if self.sizes.grads == 0 { Err(RunError::NoGradients) } else { Ok(()) }
+        if self.sizes.grads < self.sizes.params { Err(RunError::NoGradients) } else { Ok(()) }
     }
 
     /// Clips by the norm, where the plan says so, and looks for gradients that are not finite, unless it says that they pass.

@@ -90,6 +90,7 @@ const CHECKED: &[&str] = &[
     "pow_scalar",
     "prod",
     "reciprocal",
+    "reduce_by",
     "relu",
     "relu6",
     "reshape",
@@ -1158,6 +1159,30 @@ fn squeeze_and_unsqueeze() {
             check(ops::unsqueeze::op(), spec, std::slice::from_ref(&x))?;
         }
         Ok(())
+    });
+}
+
+/// The sum of cubes, as a user would write it.
+struct Cubes;
+
+impl<B: Backend> ops::reduce_by::Reducer<B> for Cubes {
+    const NAME: &'static str = "cubes";
+    fn start() -> B::Elem {
+        B::Elem::ZERO
+    }
+    fn fold(x: B::Elem, result: B::Elem) -> B::Elem {
+        result + x * x * x
+    }
+    fn gradient(dy: B::Elem, index: usize, all: &[B::Elem]) -> B::Elem {
+        dy * all[index] * all[index] * B::Elem::from_usize(3)
+    }
+}
+
+#[test]
+fn a_reduction_of_the_users_own() {
+    for_random(32, 0..12_usize, |len| {
+        let spec = ops::reduce_by::spec(Shape::new([len]));
+        check(ops::reduce_by::op::<_, Cubes>(), spec, &[values(1, len)])
     });
 }
 

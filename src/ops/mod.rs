@@ -82,6 +82,7 @@ pub mod pow_scalar;
 pub mod prod;
 pub mod reciprocal;
 mod reduce;
+pub mod reduce_by;
 pub mod relu;
 pub mod relu6;
 pub mod reshape;
