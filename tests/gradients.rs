@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use slabgrad::error::ShapeError;
 use slabgrad::graph::{Id, Name};
-use slabgrad::ops::{self, ForwardCall, Gradient, Op, Spec};
+use slabgrad::ops::{self, BackwardCall, ForwardCall, Gradient, Op, Spec};
 use slabgrad::prelude::*;
 use slabgrad::testing::{check_gradients_with_state, run, run_with_state, weighted_sum};
 
@@ -1328,6 +1328,69 @@ fn reductions_of_no_elements() {
         let mut memory = program.memory(&mut slab).unwrap();
         if program.gradients(&mut memory, &[]).is_ok() {
             assert_eq!(program.gradient(&memory, "x").unwrap(), [0.0; 6], "{} of nothing", op.name);
+        }
+    }
+}
+
+/// Kernels on a batch of no samples: nothing to write, and gradients of parameters that are 0.
+#[test]
+fn an_empty_batch_gives_nothing_and_gradients_of_zero() {
+    let none = |axes: &[usize]| Shape::from_slice(&[&[0], axes].concat());
+    let image = none(&[4, 6, 6]);
+    let (weight, channels) = (Shape::new([4, 4, 3, 3]), Shape::new([4]));
+    let window = Window2d::size(3).stride(1).padding(1);
+    let rows = none(&[5]);
+    let cases: Vec<(&Op<Double>, Result<Spec, ShapeError>, Vec<Shape>)> = vec![
+        (ops::conv2d::op(), ops::conv2d::spec(image, weight, Some(channels), window, 1), vec![image, weight, channels]),
+        (
+            ops::conv_transpose2d::op(),
+            ops::conv_transpose2d::spec(image, weight, Some(channels), window, [0, 0], 1),
+            vec![image, weight, channels],
+        ),
+        (ops::max_pool2d::op(), ops::max_pool2d::spec(image, Window2d::size(2)), vec![image]),
+        (
+            ops::avg_pool2d::op(),
+            ops::avg_pool2d::spec(image, Window2d::size(2), ops::avg_pool2d::CountPadding::Yes),
+            vec![image],
+        ),
+        (ops::global_avg_pool2d::op(), ops::global_avg_pool2d::spec(image), vec![image]),
+        (ops::upsample_nearest2d::op(), ops::upsample_nearest2d::spec(image, [2, 2]), vec![image]),
+        (
+            ops::linear::op(),
+            ops::linear::spec(rows, Shape::new([3, 5]), Some(Shape::new([3]))),
+            vec![rows, Shape::new([3, 5]), Shape::new([3])],
+        ),
+        (ops::matmul::op(), ops::matmul::spec(rows, Shape::new([5, 2])), vec![rows, Shape::new([5, 2])]),
+        (ops::softmax::op(), ops::softmax::spec(rows, 1), vec![rows]),
+        (ops::log_softmax::op(), ops::log_softmax::spec(rows, 1), vec![rows]),
+        (
+            ops::layer_norm::op(),
+            ops::layer_norm::spec(rows, Some(Shape::new([5])), Some(Shape::new([5])), 1, 1e-5),
+            vec![rows, Shape::new([5]), Shape::new([5])],
+        ),
+        (ops::rms_norm::op(), ops::rms_norm::spec(rows, Some(Shape::new([5])), 1, 1e-5), vec![rows, Shape::new([5])]),
+        (
+            ops::group_norm::op(),
+            ops::group_norm::spec(image, Some(channels), Some(channels), 2, 1e-5),
+            vec![image, channels, channels],
+        ),
+    ];
+    for (op, spec, shapes) in cases {
+        let spec = spec.unwrap_or_else(|error| panic!("{}: {error}", op.name));
+        assert!(spec.shape.is_empty(), "{}: an output of shape {}", op.name, spec.shape);
+        let operands: Vec<Vec<f64>> = (1..).zip(&shapes).map(|(seed, shape)| values(seed, shape.len())).collect();
+        let x = std::array::from_fn(|i| operands.get(i).map_or(&[][..], |operand| &operand[..]));
+        let (mut saved, mut scratch) = (vec![0.0; spec.saved], vec![0.0; spec.scratch]);
+        let (y, state) = (&mut [][..], &[][..]);
+        (op.forward)(ForwardCall { args: &spec.args, x, y, saved: &mut saved, scratch: &mut scratch, state });
+        for (i, shape) in shapes.iter().enumerate() {
+            let Gradient::Kernel { run, .. } = op.backward[i] else { continue };
+            // Written, whatever is there before.
+            let (mut dx, mut scratch) = (vec![7.0; shape.len()], vec![0.0; spec.scratch_backward[i]]);
+            let (saved, scratch) = (&saved[..], &mut scratch[..]);
+            let (args, y, dy, dx_slice) = (&spec.args, &[][..], &[][..], &mut dx[..]);
+            run(BackwardCall { args, x, y, saved, dy, dx: dx_slice, add: false, scratch, first_row: 0 });
+            assert!(dx.iter().all(|&dx| dx == 0.0), "{}: the gradient for operand {i} is {dx:?}", op.name);
         }
     }
 }
