@@ -1335,12 +1335,13 @@ fn reductions_of_no_elements() {
 /// Kernels on a batch of no samples: nothing to write, and gradients of parameters that are 0.
 #[test]
 fn an_empty_batch_gives_nothing_and_gradients_of_zero() {
+    type Case = (&'static Op<Double>, Result<Spec, ShapeError>, Vec<Shape>);
     let none = |axes: &[usize]| Shape::from_slice(&[&[0], axes].concat());
     let image = none(&[4, 6, 6]);
     let (weight, channels) = (Shape::new([4, 4, 3, 3]), Shape::new([4]));
     let window = Window2d::size(3).stride(1).padding(1);
     let rows = none(&[5]);
-    let cases: Vec<(&Op<Double>, Result<Spec, ShapeError>, Vec<Shape>)> = vec![
+    let cases: Vec<Case> = vec![
         (ops::conv2d::op(), ops::conv2d::spec(image, weight, Some(channels), window, 1), vec![image, weight, channels]),
         (
             ops::conv_transpose2d::op(),
