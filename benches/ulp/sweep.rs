@@ -93,7 +93,7 @@ functions! {
     mish, None, |x| x * libm::tanhf(libm::log1pf(libm::expf(x))), |x| product(x, tanh_softplus), 2.5;
     gelu, None, |x| 0.5 * x * (1.0 + libm::erff(x * FRAC_1_SQRT_2 as f32)), |x| product(x, normal_cdf), 2.5;
     gelu_tanh, None, gelu_tanh_f32, |x| product(x, gelu_tanh_factor), 1.75;
-    normal_cdf, None, |x| 0.5 * libm::erfcf(-x * FRAC_1_SQRT_2 as f32), normal_cdf, 3.0;
+    normal_cdf, None, |x| 0.5 * libm::erfcf(-x * FRAC_1_SQRT_2 as f32), normal_cdf, 3.25;
 }
 
 pub(crate) fn sin(x: f64) -> f64 {
