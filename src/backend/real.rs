@@ -127,6 +127,14 @@ pub trait Real:
         if other > self || other.is_nan() { other } else { self }
     }
 
+    /// The smaller; NaN where one is NaN.
+    #[must_use]
+    #[inline(always)]
+    fn minimum(self, other: Self) -> Self {
+        // As in `maximum`.
+        if other < self || other.is_nan() { other } else { self }
+    }
+
     /// Whether this is a NaN.
     #[must_use]
     #[inline(always)]

@@ -41,15 +41,8 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
-/// The smaller; NaN where one is NaN.
-#[inline(always)]
-fn smaller<E: Real>(a: E, b: E) -> E {
-    // The first comparison fails for a NaN in `a`, which is then kept.
-    if b < a || b.is_nan() { b } else { a }
-}
-
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-    reduce::forward(call, |walk, x, first| walk.elements(x, first).fold(B::Elem::INFINITY, smaller));
+    reduce::forward(call, |walk, x, first| walk.elements(x, first).fold(B::Elem::INFINITY, B::Elem::minimum));
 }
 
 fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {

@@ -19,8 +19,7 @@ impl<B: Backend> Binary<B> for Minimum {
 
     #[inline(always)]
     fn value(a: B::Elem, b: B::Elem, _: &Args) -> B::Elem {
-        // The first comparison fails for a NaN in `a`, which is then kept.
-        if b < a || b.is_nan() { b } else { a }
+        a.minimum(b)
     }
 
     #[inline(always)]
