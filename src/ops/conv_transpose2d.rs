@@ -8,6 +8,7 @@
 //! forward, and `dw` its `dw`, with the same kernels and the same orders of summing; each output starts from its bias.
 
 use super::conv::{self, Geometry, Parameters, Sizes, start_from_bias};
+use super::conv2d::Conv2d;
 use super::{BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, Window2d, planes};
 use crate::backend::{Backend, Real, Start};
 use crate::error::ShapeError;
@@ -102,11 +103,8 @@ const fn output(
 /// What a transposed convolution has beside its channels.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvTranspose2d {
-    window: Window2d,
+    convolution: Conv2d,
     output_padding: [usize; 2],
-    groups: usize,
-    bias: bool,
-    init: Init,
 }
 
 impl ConvTranspose2d {
@@ -120,8 +118,7 @@ impl ConvTranspose2d {
     /// The same with a kernel of this height and width.
     #[must_use]
     pub const fn kernel_hw(size: [usize; 2]) -> Self {
-        let window = Window2d::rect(size).stride(1);
-        Self { window, output_padding: [0, 0], groups: 1, bias: true, init: Init::HeUniform }
+        Self { convolution: Conv2d::kernel_hw(size), output_padding: [0, 0] }
     }
 
     /// Moves by `stride` in the output for each element of the input.
@@ -133,7 +130,7 @@ impl ConvTranspose2d {
     /// Moves by these strides down and across.
     #[must_use]
     pub const fn stride_hw(self, stride: [usize; 2]) -> Self {
-        Self { window: self.window.stride_hw(stride), ..self }
+        Self { convolution: self.convolution.stride_hw(stride), ..self }
     }
 
     /// Leaves `padding` rows and columns on each side out of the output.
@@ -145,7 +142,7 @@ impl ConvTranspose2d {
     /// Leaves so many rows above and below, and columns left and right, out of the output.
     #[must_use]
     pub const fn padding_hw(self, padding: [usize; 2]) -> Self {
-        Self { window: self.window.padding_hw(padding), ..self }
+        Self { convolution: self.convolution.padding_hw(padding), ..self }
     }
 
     /// Adds rows below and columns to the right of the output.
@@ -169,25 +166,25 @@ impl ConvTranspose2d {
     /// Writes elements that are so far apart down and across.
     #[must_use]
     pub const fn dilation_hw(self, dilation: [usize; 2]) -> Self {
-        Self { window: self.window.dilation_hw(dilation), ..self }
+        Self { convolution: self.convolution.dilation_hw(dilation), ..self }
     }
 
     /// Splits the channels into so many groups that do not see each other.
     #[must_use]
     pub const fn groups(self, groups: usize) -> Self {
-        Self { groups, ..self }
+        Self { convolution: self.convolution.groups(groups), ..self }
     }
 
     /// Without a bias.
     #[must_use]
     pub const fn without_bias(self) -> Self {
-        Self { bias: false, ..self }
+        Self { convolution: self.convolution.without_bias(), ..self }
     }
 
     /// With a weight that starts so.
     #[must_use]
     pub const fn init(self, init: Init) -> Self {
-        Self { init, ..self }
+        Self { convolution: self.convolution.init(init), ..self }
     }
 }
 
@@ -212,7 +209,8 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         x: Var<R4<A, C, H, W>>,
         settings: ConvTranspose2d,
     ) -> Var<R4<A, O, OH, OW>> {
-        let ConvTranspose2d { window, output_padding, groups, bias, init } = settings;
+        let ConvTranspose2d { convolution, output_padding } = settings;
+        let Conv2d { window, groups, bias, init } = convolution;
         let weight = Shape::new([C, conv::of_a_group(O, groups), window.size[0], window.size[1]]);
         let spec = spec(x.shape(), weight, None, window, output_padding, groups);
         let bias = if bias { Some(O) } else { None };
