@@ -64,6 +64,7 @@ pub mod optim;
 pub mod plan;
 pub mod program;
 pub mod shape;
+pub mod tape;
 #[cfg(any(feature = "alloc", test))]
 pub mod testing;
 

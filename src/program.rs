@@ -5,7 +5,7 @@
 
 use crate::backend::{Backend, Real, Strict};
 use crate::ops::Args;
-use crate::optim::{HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
+use crate::optim::{self, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
 use crate::plan::NotFinite;
 
 mod error;
@@ -216,13 +216,13 @@ impl<B: Backend> Program<'_, B> {
         }
         let loss = self.finite_loss(memory, inputs)?;
         if !loss.is_finite() && self.sizes.not_finite == NotFinite::Skip {
-            self.count(memory, SKIPPED);
+            optim::count(memory.moments, optim::SKIPPED);
             return Ok(loss);
         }
-        let coefficients = self.begin(memory, optimizer);
+        let coefficients = optim::begin::<B, O>(memory.moments, optimizer);
         match self.backward::<O>(memory, inputs, &coefficients, B::Elem::ONE, false) {
             Err(RunError::GradientNotFinite { .. }) if self.sizes.not_finite == NotFinite::Skip => {
-                self.count(memory, SKIPPED);
+                optim::count(memory.moments, optim::SKIPPED);
                 Ok(loss)
             }
             result => result.map(|()| loss),
@@ -238,7 +238,7 @@ impl<B: Backend> Program<'_, B> {
         self.check_gradients_are_kept()?;
         let loss = self.finite_loss(memory, inputs)?;
         self.backward::<NoUpdate>(memory, inputs, &(), B::Elem::ONE, false)?;
-        self.set_count(memory, GATHERED, B::Elem::ZERO);
+        optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
         Ok(loss)
     }
 
@@ -260,9 +260,9 @@ impl<B: Backend> Program<'_, B> {
     ) -> Result<B::Elem, RunError> {
         self.check_gradients_are_kept()?;
         let loss = self.finite_loss(memory, inputs)?;
-        let gathered = memory.moments.get(GATHERED).copied().unwrap_or_default();
+        let gathered = memory.moments.get(optim::GATHERED).copied().unwrap_or_default();
         self.backward::<NoUpdate>(memory, inputs, &(), weight, gathered > B::Elem::ZERO)?;
-        self.set_count(memory, GATHERED, gathered + B::Elem::ONE);
+        optim::set_count(memory.moments, optim::GATHERED, gathered + B::Elem::ONE);
         Ok(loss)
     }
 
@@ -285,21 +285,21 @@ impl<B: Backend> Program<'_, B> {
         self.check_memory(memory)?;
         self.check_optimizer(optimizer)?;
         self.check_gradients_are_kept()?;
-        self.set_count(memory, GATHERED, B::Elem::ZERO);
+        optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
         match self.clip(memory) {
             Err(_) if self.sizes.not_finite == NotFinite::Skip => {
-                self.count(memory, SKIPPED);
+                optim::count(memory.moments, optim::SKIPPED);
                 return Ok(());
             }
             result => result?,
         }
-        let coefficients = self.begin(memory, optimizer);
+        let coefficients = optim::begin::<B, O>(memory.moments, optimizer);
         let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
         for group in self.groups {
             let grads = grads.get(group.range()).unwrap_or_default();
-            step::update::<B, O>(
+            optim::update::<B, O>(
                 &coefficients,
-                group,
+                &group.settings(),
                 memory.params,
                 grads,
                 memory.moments,
@@ -313,14 +313,13 @@ impl<B: Backend> Program<'_, B> {
     /// How many updates there have been, counted with the moments.
     #[must_use]
     pub fn steps_done(&self, memory: &Memory<'_, B::Elem>) -> usize {
-        let count = |at: usize| memory.moments.get(at).copied().and_then(Real::to_index).unwrap_or(0);
-        count(STEPS_HIGH) * CARRY + count(STEPS_LOW)
+        optim::steps_done(memory.moments)
     }
 
     /// How many updates were left out because a loss or a gradient was not finite ([`NotFinite::Skip`]).
     #[must_use]
     pub fn steps_skipped(&self, memory: &Memory<'_, B::Elem>) -> usize {
-        memory.moments.get(SKIPPED).copied().and_then(Real::to_index).unwrap_or(0)
+        optim::count_of(memory.moments, optim::SKIPPED)
     }
 
     /// The output `name` after a run.
@@ -422,30 +421,6 @@ impl<B: Backend> Program<'_, B> {
         fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
     }
 
-    /// Counts a step and takes the optimizer's coefficients for it.
-    fn begin<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &O) -> O::Coefficients {
-        self.count(memory, STEPS_LOW);
-        if memory.moments.get(STEPS_LOW).copied().and_then(Real::to_index) == Some(CARRY) {
-            self.set_count(memory, STEPS_LOW, B::Elem::ZERO);
-            self.count(memory, STEPS_HIGH);
-        }
-        let own = memory.moments.get_mut(OWN..).and_then(<[B::Elem]>::first_chunk_mut::<4>);
-        let mut nothing = [B::Elem::ZERO; 4];
-        optimizer.begin(own.unwrap_or(&mut nothing))
-    }
-
-    #[allow(clippy::unused_self)]
-    fn set_count(&self, memory: &mut Memory<'_, B::Elem>, at: usize, value: B::Elem) {
-        if let Some(count) = memory.moments.get_mut(at) {
-            *count = value;
-        }
-    }
-
-    fn count(&self, memory: &mut Memory<'_, B::Elem>, at: usize) {
-        let count = memory.moments.get(at).copied().unwrap_or_default();
-        self.set_count(memory, at, count + B::Elem::ONE);
-    }
-
     fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         let loss = self.loss(memory, inputs)?;
         if loss.is_finite() || self.sizes.not_finite != NotFinite::Error {
@@ -478,15 +453,6 @@ impl<B: Backend> Program<'_, B> {
         steps.try_for_each(|step| step.backward(&pass, memory))
     }
 }
-
-/// Where the header of the moments holds what: see [`HEADER_LEN`].
-const STEPS_LOW: usize = 0;
-const STEPS_HIGH: usize = 1;
-const SKIPPED: usize = 2;
-const GATHERED: usize = 3;
-const OWN: usize = 4;
-/// The low part of the step count stays below this.
-const CARRY: usize = 1 << 20;
 
 /// Makes a [`Program`] of a plan: `program!(static TRAIN = net::<16>().train(Training::with::<Adam>()));`
 ///

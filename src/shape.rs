@@ -133,6 +133,14 @@ impl Shape {
     }
 }
 
+/// Axis lengths are a shape: `[2, 3]`. More than [`MAX_RANK`] of them do not compile.
+impl<const R: usize> From<[usize; R]> for Shape {
+    fn from(lengths: [usize; R]) -> Self {
+        const { assert!(R <= MAX_RANK, "a tensor has at most 5 axes") };
+        Self::from_slice(&lengths)
+    }
+}
+
 impl core::fmt::Display for Shape {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(Message::new().shape(*self).as_str())

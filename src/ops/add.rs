@@ -95,6 +95,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `a + b`, with NumPy's broadcasting.
+    add(a, b)() => (op(a, b), spec(a, b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

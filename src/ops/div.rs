@@ -64,6 +64,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `a / b`, with NumPy's broadcasting.
+    div(a, b)() => (op(a, b), spec(a, b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -117,6 +117,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The matrix product, by NumPy's rules: of vectors, matrices, batches.
+    matmul(a, b)() => (op(), spec(a, b))
+}
+
 /// The matrix `b` of `k` rows and `n` columns, as it is or transposed in memory.
 fn right<E, const T: bool>(data: &[E], k: usize, n: usize) -> Matrix<'_, E> {
     if T { Matrix { data, row: 1, col: k } } else { Matrix { data, row: n, col: 1 } }

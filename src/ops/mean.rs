@@ -40,6 +40,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The mean over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1.
+    mean(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     reduce::forward(call, |walk, x, first| {
         walk.sum::<B>(x, first, |sum, x| sum + x) / B::Elem::from_usize(walk.count())

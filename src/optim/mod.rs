@@ -1,13 +1,14 @@
 //! Optimizers: one pass over flat slices, in place.
 //!
-//! An optimizer is a value with its settings, which are its public fields, and nothing else. What it remembers lies in the moments' space of a program: a
-//! header of [`HEADER_LEN`] elements with the step count, and up to three slots laid out as the parameters. So a slab holds
-//! all that training needs to go on, and a slab of zeros is the start.
+//! An optimizer is a value with its settings, which are its public fields, and nothing else. What it remembers lies in the
+//! moments' space of a program or beside a tape: a header of [`HEADER_LEN`] elements with the step count, and up to three
+//! slots laid out as the parameters. So a slab holds all that training needs to go on, and a slab of zeros is the start.
 
 mod adagrad;
 mod adam;
 mod clip;
 mod group;
+mod moments;
 mod rmsprop;
 mod schedule;
 mod sgd;
@@ -17,6 +18,8 @@ pub use adam::{Adam, AdamCoefficients, AdamForm, AmsGrad};
 pub use clip::{Norm, clip_by_norm, clip_by_value, norm};
 pub use group::{Group, ParamGroup};
 pub(crate) use group::{Rule, Rules, Scope};
+pub(crate) use moments::{GATHERED, SKIPPED, begin, count, count_of, set_count, update};
+pub use moments::{HEADER_LEN, steps_done};
 pub use rmsprop::{RmsProp, RmsPropCoefficients};
 pub use schedule::{
     Constant, Cosine, Exponential, Linear, MultiStep, OneCycle, Polynomial, Schedule, StepDecay, Warmup,
@@ -24,10 +27,6 @@ pub use schedule::{
 pub use sgd::{Momentum, Sgd, SgdCoefficients};
 
 use crate::backend::{Backend, Real};
-
-/// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
-/// count of skipped steps, the count of micro-batches gathered since the last update, and four for the optimizer.
-pub const HEADER_LEN: usize = 8;
 
 /// An update rule.
 pub trait Optimizer<B: Backend> {

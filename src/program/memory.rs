@@ -32,7 +32,7 @@ impl Space {
     pub(super) const ALL: [Self; 8] =
         [Self::Input, Self::Frozen, Self::Params, Self::State, Self::Grads, Self::Moments, Self::Work, Self::SameAs];
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
             Self::Frozen => "frozen",

@@ -1,9 +1,9 @@
 //! One planned step, and how it is run.
 
-use super::{GroupRun, Memory, Program, RunError, Space};
+use super::{Memory, Program, RunError, Space};
 use crate::backend::{Backend, Real};
 use crate::ops::{Args, Backward, BackwardCall, Forward, ForwardCall, MAX_INPUTS, Over, OverGradient};
-use crate::optim::{HEADER_LEN, Optimizer};
+use crate::optim::{self, Optimizer};
 
 /// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,28 +111,6 @@ pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
     pub(super) accumulate: bool,
 }
 
-/// Updates the parameters of `group` from `first` on, as many as there are `grads`; `params_len` is the length of one slot of
-/// moments.
-pub(super) fn update<B: Backend, O: Optimizer<B>>(
-    coefficients: &O::Coefficients,
-    group: &GroupRun,
-    params: &mut [B::Elem],
-    grads: &[B::Elem],
-    moments: &mut [B::Elem],
-    params_len: usize,
-    first: usize,
-) {
-    let range = first..first + grads.len();
-    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default().chunks_exact_mut(params_len.max(1));
-    let mut slot = |used: bool| match slots.next() {
-        Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
-        _ => Default::default(),
-    };
-    let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
-    let params = params.get_mut(range.clone()).unwrap_or_default();
-    O::update(coefficients, &group.settings(), params, grads, moments);
-}
-
 /// The operands of a step that lie in the work space, borrowed at once. The borrow checks that what is written overlaps
 /// nothing else, so the runner needs no `unsafe` and trusts no plan.
 struct Operands<'w, E> {
@@ -238,7 +216,7 @@ impl<B: Backend> Step<B> {
         let first = self.param.offset() + done;
         let params_len = pass.program.params_len();
         if let Some(group) = pass.program.groups.iter().find(|group| group.range().contains(&first)) {
-            update::<B, O>(pass.coefficients, group, params, grads, moments, params_len, first);
+            optim::update::<B, O>(pass.coefficients, &group.settings(), params, grads, moments, params_len, first);
         }
         Ok(())
     }

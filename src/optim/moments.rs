@@ -1,0 +1,79 @@
+//! The moments' space: a header with the counts, then the optimizer's slots, laid out as the parameters.
+
+use super::{Group, Optimizer};
+use crate::backend::{Backend, Real};
+
+/// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
+/// count of skipped steps, the count of micro-batches gathered since the last update, and four for the optimizer.
+pub const HEADER_LEN: usize = 8;
+
+const STEPS_LOW: usize = 0;
+const STEPS_HIGH: usize = 1;
+pub(crate) const SKIPPED: usize = 2;
+pub(crate) const GATHERED: usize = 3;
+const OWN: usize = 4;
+/// The low part of the step count stays below this.
+const CARRY: usize = 1 << 20;
+
+/// A count in the header.
+pub(crate) fn count_of<E: Real>(moments: &[E], at: usize) -> usize {
+    moments.get(at).copied().and_then(Real::to_index).unwrap_or(0)
+}
+
+pub(crate) fn set_count<E: Real>(moments: &mut [E], at: usize, value: E) {
+    if let Some(count) = moments.get_mut(at) {
+        *count = value;
+    }
+}
+
+/// Adds one to a count in the header.
+pub(crate) fn count<E: Real>(moments: &mut [E], at: usize) {
+    let count = moments.get(at).copied().unwrap_or_default();
+    set_count(moments, at, count + E::ONE);
+}
+
+/// How many updates there have been.
+///
+/// ```
+/// use slabgrad::optim::{HEADER_LEN, steps_done};
+///
+/// assert_eq!(steps_done(&[0.0_f32; HEADER_LEN]), 0);
+/// ```
+#[must_use]
+pub fn steps_done<E: Real>(moments: &[E]) -> usize {
+    count_of(moments, STEPS_HIGH) * CARRY + count_of(moments, STEPS_LOW)
+}
+
+/// Counts a step and takes the optimizer's coefficients for it.
+pub(crate) fn begin<B: Backend, O: Optimizer<B>>(moments: &mut [B::Elem], optimizer: &O) -> O::Coefficients {
+    count(moments, STEPS_LOW);
+    if count_of(moments, STEPS_LOW) == CARRY {
+        set_count(moments, STEPS_LOW, B::Elem::ZERO);
+        count(moments, STEPS_HIGH);
+    }
+    let own = moments.get_mut(OWN..).and_then(<[B::Elem]>::first_chunk_mut::<4>);
+    let mut nothing = [B::Elem::ZERO; 4];
+    optimizer.begin(own.unwrap_or(&mut nothing))
+}
+
+/// Updates the parameters of a group from `first` on, as many as there are `grads`; `params_len` is the length of one slot of
+/// moments.
+pub(crate) fn update<B: Backend, O: Optimizer<B>>(
+    coefficients: &O::Coefficients,
+    group: &Group<B::Elem>,
+    params: &mut [B::Elem],
+    grads: &[B::Elem],
+    moments: &mut [B::Elem],
+    params_len: usize,
+    first: usize,
+) {
+    let range = first..first + grads.len();
+    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default().chunks_exact_mut(params_len.max(1));
+    let mut slot = |used: bool| match slots.next() {
+        Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
+        _ => Default::default(),
+    };
+    let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
+    let params = params.get_mut(range.clone()).unwrap_or_default();
+    O::update(coefficients, group, params, grads, moments);
+}

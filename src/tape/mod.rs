@@ -1,0 +1,499 @@
+//! Define-by-run tapes: every operation computes its value at once and appends a node; backward walks the nodes in reverse.
+//! For code whose graph is decided while it runs.
+//!
+//! A tape owns its values. Parameters and constants are copied in; [`Tape::value`] and [`Tape::gradient`] lend them out. A
+//! training loop registers its parameters once, takes a [`mark`](Tape::mark), and for each batch records, runs
+//! [`backward`](Tape::backward), [`update`](Tape::update)s, and goes back with [`reset_to`](Tape::reset_to), which keeps
+//! the parameters and all memory. From the second batch on nothing is allocated.
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use slabgrad::optim::Adam;
+//! use slabgrad::tape::{Tape, TapeError};
+//!
+//! // y = 3 x + 2, from five samples.
+//! let (x, y) = ([-1.0, -0.5, 0.0, 0.5, 1.0], [-1.0, 0.5, 2.0, 3.5, 5.0]);
+//! let mut tape = Tape::new();
+//! let (w, b) = (tape.parameter([], &[0.0]), tape.parameter([], &[0.0]));
+//! let mut moments = tape.moments::<Adam>();
+//! let mark = tape.mark();
+//! for _ in 0..200 {
+//!     let (x, y) = (tape.constant([5], &x), tape.constant([5], &y));
+//!     let loss = {
+//!         let scope = tape.scope();
+//!         let prediction = scope.of(x) * scope.of(w) + scope.of(b);
+//!         (prediction - scope.of(y)).square().mean(&[], false).var()
+//!     };
+//!     tape.backward(loss)?;
+//!     tape.update(&Adam::new(0.1), &mut moments)?;
+//!     tape.reset_to(mark);
+//! }
+//! assert!((tape.value(w)[0] - 3.0).abs() < 0.01 && (tape.value(b)[0] - 2.0).abs() < 0.01);
+//! # }
+//! # Ok::<(), slabgrad::tape::TapeError>(())
+//! ```
+//!
+//! # Two ways to write
+//!
+//! Explicit: `tape.matmul(a, b)` takes handles ([`Var`]) and returns one. As expressions: a [`Scope`] borrows the tape, and its
+//! [`Expr`]s have operators and the same methods. Handles and expressions can be mixed.
+//!
+//! # Faults
+//!
+//! No operation panics. The first fault (shapes that do not fit, no room, a handle from before a reset) is kept with its
+//! operation and its shapes, and poisons the tape: what follows touches no memory. [`Tape::check`] and [`Tape::backward`]
+//! return it, and [`Tape::reset_to`] clears it.
+//!
+//! ```
+//! # #[cfg(feature = "alloc")] {
+//! use slabgrad::tape::Tape;
+//!
+//! let mut tape = Tape::new();
+//! let mark = tape.mark();
+//! let (a, b) = (tape.constant([2, 3], &[0.0; 6]), tape.constant([4, 2], &[0.0; 8]));
+//! let y = tape.matmul(a, b);
+//! let error = tape.backward(y).unwrap_err();
+//! assert!(error.to_string().starts_with("matmul: columns of the left operand are 3, rows of the right operand 4"));
+//! tape.reset_to(mark);
+//! assert!(tape.check().is_ok());
+//! # }
+//! ```
+//!
+//! # Without an allocator
+//!
+//! A [`FixedTape`] works in a slab that is lent to it, with room for a fixed number of nodes.
+//!
+//! ```
+//! use slabgrad::tape::FixedTape;
+//!
+//! let mut slab = [0.0; 64];
+//! let mut tape: FixedTape<16> = FixedTape::in_slab(&mut slab, 2)?;
+//! let w = tape.parameter([2], &[1.0, 2.0]);
+//! let y = tape.square(w);
+//! let loss = tape.sum(y, &[], false);
+//! tape.backward(loss).unwrap();
+//! assert_eq!(tape.gradient(w), Some(&[2.0, 4.0][..]));
+//! # Ok::<(), slabgrad::program::RunError>(())
+//! ```
+
+mod backward;
+mod error;
+mod expr;
+#[cfg(feature = "alloc")]
+mod function;
+#[cfg(feature = "alloc")]
+mod gradcheck;
+mod methods;
+mod node;
+mod record;
+mod show;
+mod storage;
+mod update;
+
+pub use error::{Cause, TapeError};
+pub use expr::{Expr, Scope};
+#[cfg(feature = "alloc")]
+pub use gradcheck::{Gradcheck, GradcheckError, gradcheck};
+pub(crate) use methods::{Call, inputs, methods};
+#[cfg(feature = "alloc")]
+pub use node::Backprop;
+#[doc(hidden)]
+pub use node::Node;
+pub use node::Var;
+pub use show::Show;
+pub use storage::Fixed;
+#[cfg(feature = "alloc")]
+pub use storage::Growing;
+pub use storage::Storage;
+
+use crate::backend::{Backend, Real, Strict};
+use crate::graph::Name;
+use crate::init::Init;
+use crate::ops::{MAX_INPUTS, Op, Spec};
+use crate::optim::{Group, ParamGroup};
+use crate::program::{RunError, Space};
+use crate::shape::Shape;
+use node::{Kind, NOWHERE};
+use storage::Elem;
+
+/// Values in the order in which they were computed, with all that backward needs.
+pub struct Tape<S: Storage> {
+    storage: S,
+    /// Elements of parameters.
+    params: usize,
+    /// Elements of the work space that are in use.
+    work: usize,
+    /// Counts the resets, so that handles from before one are told apart.
+    epoch: u32,
+    fault: Option<TapeError>,
+}
+
+/// A tape in a slab that is lent to it, with room for `N` nodes.
+pub type FixedTape<'s, const N: usize, B = Strict<f32>> = Tape<Fixed<'s, B, N>>;
+
+/// A tape on the heap.
+#[cfg(feature = "alloc")]
+pub type GrowingTape<B = Strict<f32>> = Tape<Growing<B>>;
+
+/// How long a tape was; see [`Tape::mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(usize);
+
+#[cfg(feature = "alloc")]
+impl Tape<Growing<Strict<f32>>> {
+    /// An empty tape on the heap, in single precision. For another backend write
+    /// `GrowingTape::<Strict<f64>>::default()`.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with_storage(Growing::new())
+    }
+}
+
+#[cfg(feature = "alloc")]
+impl<B: Backend> Default for Tape<Growing<B>> {
+    fn default() -> Self {
+        Self::with_storage(Growing::new())
+    }
+}
+
+impl<'s, B: Backend, const N: usize> Tape<Fixed<'s, B, N>> {
+    /// An empty tape in a slab: room for `params` elements of parameters, the same for their gradients, and the rest for
+    /// values and the other gradients.
+    ///
+    /// # Errors
+    /// When the slab is shorter than twice `params`.
+    pub fn in_slab(slab: &'s mut [B::Elem], params: usize) -> Result<Self, RunError> {
+        Ok(Self::with_storage(Fixed::new(slab, params)?))
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// An empty tape in this memory.
+    #[must_use]
+    pub const fn with_storage(storage: S) -> Self {
+        Self { storage, params: 0, work: 0, epoch: 0, fault: None }
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes().is_empty()
+    }
+
+    /// The length so far, to come back to with [`Tape::reset_to`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark(self.len())
+    }
+
+    /// Drops the nodes that were recorded since the mark, sets the gradients of what remains to 0, and clears a fault. All
+    /// memory is kept for what comes next.
+    pub fn reset_to(&mut self, mark: Mark) {
+        self.storage.truncate(mark.0);
+        self.fault = None;
+        self.epoch = self.epoch.wrapping_add(1);
+        let (mut params, mut work) = (0, 0);
+        let spaces = self.storage.spaces_mut();
+        for node in spaces.nodes {
+            node.has_gradient = false;
+            work = node.top as usize;
+            if node.is_parameter() {
+                params = node.value_range().end;
+            } else {
+                node.gradient = NOWHERE;
+            }
+        }
+        (self.params, self.work) = (params, work);
+        spaces.grads.get_mut(..params).unwrap_or_default().fill(Real::ZERO);
+    }
+
+    /// Whether all went well since the last reset.
+    ///
+    /// # Errors
+    /// The first fault.
+    pub const fn check(&self) -> Result<(), TapeError> {
+        match self.fault {
+            Some(fault) => Err(fault),
+            None => Ok(()),
+        }
+    }
+
+    /// Registers a parameter: `data` is copied in, and its gradient starts at 0.
+    ///
+    /// A fault where `data` has another length than the shape, or there is no room.
+    #[track_caller]
+    pub fn parameter(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+        self.leaf(Kind::Parameter(Group::default()), shape.into(), data)
+    }
+
+    /// Registers a parameter that starts as `init` draws it from the seed and the name: the numbers that
+    /// [`Program::init`](crate::program::Program::init) gives a parameter of this name.
+    ///
+    /// A fault where there is no room.
+    #[track_caller]
+    pub fn init_parameter(&mut self, name: Name<'_>, shape: impl Into<Shape>, init: Init, seed: u64) -> Var {
+        let shape = shape.into();
+        let var = self.leaf_with(Kind::Parameter(Group::default()), shape, None);
+        init.fill(self.value_mut(var), shape, name, seed);
+        var
+    }
+
+    /// Copies a constant in: an input, class indices, a mask. No gradient flows into it.
+    ///
+    /// A fault where `data` has another length than the shape, or there is no room.
+    #[track_caller]
+    pub fn constant(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+        self.leaf(Kind::Constant, shape.into(), data)
+    }
+
+    /// Copies state in, such as running statistics: what operations read, and backward changes.
+    ///
+    /// A fault where `data` has another length than the shape, or there is no room.
+    #[track_caller]
+    pub fn state(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+        self.leaf(Kind::State, shape.into(), data)
+    }
+
+    /// Sets weight decay and learning-rate factor of a parameter; what the group leaves open stays.
+    ///
+    /// A fault where `x` is no parameter.
+    #[track_caller]
+    pub fn set_group(&mut self, x: Var, group: ParamGroup) {
+        let number = |number: f64| Elem::<S>::choose(number as f32, number);
+        let cause = match self.node_mut(x) {
+            None => Cause::Handle { operand: 0 },
+            Some(node) => match &mut node.kind {
+                Kind::Parameter(settings) => {
+                    if let Some(factor) = group.learning_rate_factor {
+                        settings.learning_rate_factor = number(factor);
+                    }
+                    if let Some(decay) = group.weight_decay {
+                        settings.weight_decay = number(decay);
+                    }
+                    return;
+                }
+                _ => Cause::Kind { expected: "parameter", found: node.name() },
+            },
+        };
+        self.fail("set_group", &[Some(x), None, None], cause);
+    }
+
+    /// The shape of a value; that of a scalar where the handle stands for nothing.
+    #[must_use]
+    pub fn shape(&self, x: Var) -> Shape {
+        self.node(x).map_or(Shape::SCALAR, |node| node.spec.shape)
+    }
+
+    /// The name of the element type: `f32` or `f64`.
+    #[must_use]
+    pub fn dtype(&self) -> &'static str {
+        if Elem::<S>::PRECISION > 24 { "f64" } else { "f32" }
+    }
+
+    /// What computed a value: an operation's name, or `parameter`, `constant`, `state`.
+    #[must_use]
+    pub fn name(&self, x: Var) -> &'static str {
+        self.node(x).map_or("nothing", Node::name)
+    }
+
+    /// The values that it was computed from.
+    #[must_use]
+    pub fn children(&self, x: Var) -> &[Var] {
+        self.node(x).map_or(&[], Node::inputs)
+    }
+
+    /// The table and the spec that it was computed by; `None` for leaves and for functions of the user.
+    #[must_use]
+    pub fn operation(&self, x: Var) -> Option<(&'static Op<S::Backend>, Spec)> {
+        match self.node(x)? {
+            Node { kind: Kind::Op(op), spec, .. } => Some((op, *spec)),
+            _ => None,
+        }
+    }
+
+    /// Whether some parameter lies behind it.
+    #[must_use]
+    pub fn requires_grad(&self, x: Var) -> bool {
+        self.node(x).is_some_and(|node| node.needs_gradient)
+    }
+
+    /// The elements of a value, in row-major order; none where the handle stands for nothing.
+    #[must_use]
+    pub fn value(&self, x: Var) -> &[Elem<S>] {
+        let spaces = self.storage.spaces();
+        let Some(root) = self.root(x) else { return &[] };
+        let space = if root.is_parameter() { spaces.params } else { spaces.work };
+        space.get(root.value_range()).unwrap_or_default()
+    }
+
+    /// The same, to be changed: for parameters, inputs that stay on the tape, and state. What was computed from it before
+    /// stays as it was.
+    #[must_use]
+    pub fn value_mut(&mut self, x: Var) -> &mut [Elem<S>] {
+        let Some(root) = self.root(x) else { return &mut [] };
+        let (range, is_parameter) = (root.value_range(), root.is_parameter());
+        let spaces = self.storage.spaces_mut();
+        let space = if is_parameter { spaces.params } else { spaces.work };
+        space.get_mut(range).unwrap_or_default()
+    }
+
+    /// The first element of a value, such as a loss; NaN where there is none.
+    #[must_use]
+    pub fn item(&self, x: Var) -> Elem<S> {
+        self.value(x).first().copied().unwrap_or(Elem::<S>::choose(f32::NAN, f64::NAN))
+    }
+
+    /// The gradient of a value: of a parameter what has been added up since the last reset (0 before), of others that of the
+    /// last backward. `None` where nothing has reached it, and of constants. A view such as a reshape is the same value with
+    /// the same gradient.
+    #[must_use]
+    pub fn gradient(&self, x: Var) -> Option<&[Elem<S>]> {
+        let spaces = self.storage.spaces();
+        let root = self.root(x)?;
+        if root.is_parameter() {
+            return spaces.grads.get(root.gradient_range());
+        }
+        if root.has_gradient { spaces.work.get(root.gradient_range()) } else { None }
+    }
+
+    /// All parameters, one after the other in the order in which they were registered.
+    #[must_use]
+    pub fn params(&self) -> &[Elem<S>] {
+        self.storage.spaces().params.get(..self.params).unwrap_or_default()
+    }
+
+    /// The same, to be changed.
+    #[must_use]
+    pub fn params_mut(&mut self) -> &mut [Elem<S>] {
+        self.storage.spaces_mut().params.get_mut(..self.params).unwrap_or_default()
+    }
+
+    /// The gradients of all parameters, laid out as they are.
+    #[must_use]
+    pub fn grads(&self) -> &[Elem<S>] {
+        self.storage.spaces().grads.get(..self.params).unwrap_or_default()
+    }
+
+    /// The same, to be changed: for clipping, for instance.
+    #[must_use]
+    pub fn grads_mut(&mut self) -> &mut [Elem<S>] {
+        self.storage.spaces_mut().grads.get_mut(..self.params).unwrap_or_default()
+    }
+
+    /// Elements in use beside parameters and their gradients: what a [`FixedTape`] of the same work would need.
+    #[must_use]
+    pub const fn work_len(&self) -> usize {
+        self.work
+    }
+
+    fn nodes(&self) -> &[Node<S::Backend>] {
+        self.storage.spaces().nodes
+    }
+
+    /// The node of a handle that still stands for something.
+    fn node(&self, x: Var) -> Option<&Node<S::Backend>> {
+        self.nodes().get(x.index()).filter(|node| node.epoch == x.epoch())
+    }
+
+    fn node_mut(&mut self, x: Var) -> Option<&mut Node<S::Backend>> {
+        self.storage.spaces_mut().nodes.get_mut(x.index()).filter(|node| node.epoch == x.epoch())
+    }
+
+    fn root(&self, x: Var) -> Option<&Node<S::Backend>> {
+        self.nodes().get(self.node(x)?.root as usize)
+    }
+
+    #[track_caller]
+    fn leaf(&mut self, kind: Kind<S::Backend>, shape: Shape, data: &[Elem<S>]) -> Var {
+        let var = self.leaf_with(kind, shape, Some(data.len()));
+        let value = self.value_mut(var);
+        if value.len() == data.len() {
+            value.copy_from_slice(data);
+        }
+        var
+    }
+
+    /// A leaf whose value is still to be written.
+    #[track_caller]
+    fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Var {
+        if self.fault.is_some() {
+            return Var::NONE;
+        }
+        let node = Node::leaf(kind, shape);
+        let (name, len) = (node.name(), shape.len());
+        match self.try_leaf(node, data_len.unwrap_or(len)) {
+            Ok(var) => var,
+            Err(cause) => self.fail(name, &[None; MAX_INPUTS], cause),
+        }
+    }
+
+    fn try_leaf(&mut self, mut node: Node<S::Backend>, data_len: usize) -> Result<Var, Cause> {
+        let len = node.len();
+        if data_len != len {
+            return Err(Cause::Length { expected: len, found: data_len });
+        }
+        if node.is_parameter() {
+            let end = self.params.saturating_add(len);
+            self.storage.reserve(Space::Params, end)?;
+            self.storage.reserve(Space::Grads, end)?;
+            (node.value, node.gradient) = (self.params as u32, self.params as u32);
+            node.needs_gradient = true;
+            let var = self.push(node, self.work)?;
+            self.grads_from(self.params, end).fill(Real::ZERO);
+            self.params = end;
+            return Ok(var);
+        }
+        let end = self.work.saturating_add(len);
+        self.storage.reserve(Space::Work, end)?;
+        node.value = self.work as u32;
+        self.push(node, end)
+    }
+
+    fn grads_from(&mut self, start: usize, end: usize) -> &mut [Elem<S>] {
+        self.storage.spaces_mut().grads.get_mut(start..end).unwrap_or_default()
+    }
+
+    /// Appends a node, whose memory in the work space ends at `top`. A view has its root set.
+    fn push(&mut self, mut node: Node<S::Backend>, top: usize) -> Result<Var, Cause> {
+        let index = self.len();
+        if !matches!(node.kind, Kind::Op(op) if op.view) {
+            node.root = index as u32;
+        }
+        node.epoch = self.epoch;
+        node.top = top as u32;
+        self.storage.push(node)?;
+        self.work = top;
+        Ok(Var::new(index, self.epoch))
+    }
+
+    /// Keeps the first fault.
+    #[track_caller]
+    fn fail(&mut self, op: &'static str, inputs: &[Option<Var>], cause: Cause) -> Var {
+        let error = self.error(op, inputs, cause);
+        self.fault.get_or_insert(error);
+        Var::NONE
+    }
+
+    #[track_caller]
+    fn error(&self, op: &'static str, inputs: &[Option<Var>], cause: Cause) -> TapeError {
+        let (mut shapes, mut count) = ([Shape::SCALAR; MAX_INPUTS], 0);
+        for (shape, &input) in shapes.iter_mut().zip(inputs.iter().flatten()) {
+            *shape = self.shape(input);
+            count += 1;
+        }
+        TapeError {
+            op,
+            cause,
+            shapes,
+            count,
+            #[cfg(feature = "std")]
+            location: core::panic::Location::caller(),
+        }
+    }
+}

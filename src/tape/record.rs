@@ -1,0 +1,157 @@
+//! Recording an operation: its value is computed at once.
+
+use super::node::{Kind, Node};
+use super::storage::{Elem, SpacesMut};
+use super::{Call, Cause, Storage, Tape, Var};
+use crate::backend::{Backend, Real};
+use crate::error::ShapeError;
+use crate::ops::{ForwardCall, Gradient, MAX_INPUTS, Op, Over, Spec};
+use crate::program::Space;
+use crate::shape::Shape;
+
+impl<S: Storage> Tape<S> {
+    /// Records an operation by its table: what the methods named after operations do, and how an operation from another crate
+    /// gets onto a tape. See [`Graph::apply`](crate::graph::Graph::apply) for how to write one.
+    ///
+    /// A fault where the spec is an error, there are more than three inputs, or there is no room.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use slabgrad::ops::relu;
+    /// use slabgrad::tape::Tape;
+    ///
+    /// let mut tape = Tape::new();
+    /// let x = tape.parameter([2], &[-1.0, 2.0]);
+    /// let y = tape.apply(relu::op(), &[x], Ok(relu::spec(tape.shape(x))));
+    /// assert_eq!(tape.value(y), [0.0, 2.0]);
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn apply(&mut self, op: &'static Op<S::Backend>, inputs: &[Var], spec: Result<Spec, ShapeError>) -> Var {
+        let mut operands = [None; MAX_INPUTS];
+        operands.iter_mut().zip(inputs).for_each(|(operand, &input)| *operand = Some(input));
+        if inputs.len() > MAX_INPUTS && self.fault.is_none() {
+            return self.fail(op.name, &operands, Cause::Operands { found: inputs.len() });
+        }
+        self.record(Call::from((op, spec)), operands)
+    }
+
+    /// Records a call. Inputs that are absent come last.
+    #[track_caller]
+    pub(crate) fn record(&mut self, call: Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Var {
+        if self.fault.is_some() {
+            return Var::NONE;
+        }
+        match self.try_record(&call, inputs) {
+            Ok(var) => var,
+            Err(cause) => self.fail(call.op.name, &inputs, cause),
+        }
+    }
+
+    fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Result<Var, Cause> {
+        let op = call.op;
+        let mut node = Node::leaf(Kind::Op(op), Shape::SCALAR);
+        let mut given = [Var::NONE; MAX_INPUTS];
+        let mut count = 0;
+        for (slot, input) in given.iter_mut().zip(inputs.into_iter().flatten()) {
+            *slot = input;
+            count += 1;
+        }
+        self.set_inputs(&mut node, given.get(..count).unwrap_or_default())?;
+        node.spec = call.spec?;
+        if let Some((operand, below)) = call.indices {
+            self.check_indices(given.get(operand).copied().unwrap_or(Var::NONE), below)?;
+        }
+        if op.view {
+            let [x, ..] = given;
+            node.root = self.node(x).map_or(0, |x| x.root);
+            return self.push(node, self.work);
+        }
+        if node.spec.state > 0 {
+            node.state = self.find_state(call.state, node.spec.state)?;
+        }
+        self.compute(op, node)
+    }
+
+    /// Sets the inputs of a node, and whether its gradient is needed.
+    pub(super) fn set_inputs(&self, node: &mut Node<S::Backend>, inputs: &[Var]) -> Result<(), Cause> {
+        if inputs.len() > MAX_INPUTS {
+            return Err(Cause::Operands { found: inputs.len() });
+        }
+        for (operand, (slot, &input)) in node.inputs.iter_mut().zip(inputs).enumerate() {
+            let found = self.node(input).ok_or(Cause::Handle { operand })?;
+            let differentiable = match node.kind {
+                Kind::Op(op) => !matches!(op.backward.get(operand), Some(Gradient::None)),
+                _ => true,
+            };
+            node.needs_gradient |= found.needs_gradient && differentiable;
+            node.input_count += 1;
+            *slot = input;
+        }
+        Ok(())
+    }
+
+    /// Runs the forward kernel into fresh memory at the end of the work space.
+    fn compute(&mut self, op: &'static Op<S::Backend>, mut node: Node<S::Backend>) -> Result<Var, Cause> {
+        let (start, Spec { shape, args, saved, scratch, .. }) = (self.work, node.spec);
+        let saved_at = start.saturating_add(shape.len());
+        let top = saved_at.saturating_add(saved);
+        self.storage.reserve(Space::Work, top.saturating_add(scratch))?;
+        (node.value, node.saved) = (start as u32, saved_at as u32);
+
+        let (x, fresh, state) = operands(self.storage.spaces_mut(), &node, start);
+        let (y, fresh) = fresh.split_at_mut_checked(shape.len()).unwrap_or_default();
+        let (saved, fresh) = fresh.split_at_mut_checked(saved).unwrap_or_default();
+        let scratch = fresh.get_mut(..scratch).unwrap_or_default();
+        match op.over {
+            Over::Nothing => {}
+            Over::Output => copy(y, x[0]),
+            Over::Saved => copy(saved, x[0]),
+        }
+        (op.forward)(ForwardCall { args: &args, x, y, saved, scratch, state });
+        self.push(node, top)
+    }
+
+    fn check_indices(&self, indices: Var, below: usize) -> Result<(), Cause> {
+        let fault = |&(_, value): &(usize, &Elem<S>)| value.to_index().is_none_or(|index| index >= below);
+        match self.value(indices).iter().enumerate().find(fault) {
+            Some((element, value)) => Err(Cause::Index { element, value: value.to_f32(), below }),
+            None => Ok(()),
+        }
+    }
+
+    fn find_state(&self, state: Option<Var>, len: usize) -> Result<u32, Cause> {
+        let state = state.ok_or(Cause::Kind { expected: "state", found: "nothing" })?;
+        match self.node(state) {
+            None => Err(Cause::Handle { operand: MAX_INPUTS }),
+            Some(node) if !matches!(node.kind, Kind::State) => {
+                Err(Cause::Kind { expected: "state", found: node.name() })
+            }
+            Some(node) if node.len() != len => Err(Cause::Length { expected: len, found: node.len() }),
+            Some(_) => Ok(state.index() as u32),
+        }
+    }
+}
+
+/// The inputs of a node, the memory behind the first `used` elements of the work space, and the node's state.
+pub(super) fn operands<'a, B: Backend>(
+    spaces: SpacesMut<'a, B>,
+    node: &Node<B>,
+    used: usize,
+) -> ([&'a [B::Elem]; MAX_INPUTS], &'a mut [B::Elem], &'a [B::Elem]) {
+    let SpacesMut { nodes, params, work, .. } = spaces;
+    let (nodes, params) = (&*nodes, &*params);
+    let (used, fresh) = work.split_at_mut_checked(used).unwrap_or_default();
+    let used = &*used;
+    let value = |index: usize| {
+        let Some(root) = nodes.get(index).and_then(|node| nodes.get(node.root as usize)) else { return &[][..] };
+        (if root.is_parameter() { params } else { used }).get(root.value_range()).unwrap_or_default()
+    };
+    let mut x = [&[][..]; MAX_INPUTS];
+    x.iter_mut().zip(node.inputs()).for_each(|(x, input)| *x = value(input.index()));
+    (x, fresh, value(node.state as usize))
+}
+
+pub(super) fn copy<E: Real>(to: &mut [E], from: &[E]) {
+    to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
+}
