@@ -64,7 +64,7 @@ impl<S: Storage> Tape<S> {
         inputs: &[Var],
         forward: impl FnOnce([&[Elem<S>]; MAX_INPUTS], &mut [Elem<S>]),
     ) -> Result<Var, Cause> {
-        self.set_inputs(&mut node, inputs)?;
+        self.set_inputs(&mut node, inputs.iter().copied())?;
         let (start, len) = (self.work, node.len());
         let end = start.saturating_add(len);
         self.storage.reserve(Space::Work, end)?;

@@ -73,6 +73,8 @@ pub(super) enum Kind<B: Backend> {
 pub struct Node<B: Backend> {
     pub(super) kind: Kind<B>,
     pub(super) spec: Spec,
+    /// Elements of the value: kept, since every use asks for it.
+    len: usize,
     pub(super) inputs: [Var; MAX_INPUTS],
     pub(super) input_count: u8,
     /// The node whose value and gradient it shares: itself, unless it is a view.
@@ -102,6 +104,7 @@ impl<B: Backend> Node<B> {
         Self {
             kind,
             spec: Spec::new(shape),
+            len: shape.len(),
             inputs: [Var::NONE; MAX_INPUTS],
             input_count: 0,
             root: 0,
@@ -117,8 +120,13 @@ impl<B: Backend> Node<B> {
         }
     }
 
+    pub(super) const fn set_spec(&mut self, spec: Spec) {
+        self.spec = spec;
+        self.len = spec.shape.len();
+    }
+
     pub(super) const fn len(&self) -> usize {
-        self.spec.shape.len()
+        self.len
     }
 
     pub(super) const fn is_parameter(&self) -> bool {
@@ -126,11 +134,11 @@ impl<B: Backend> Node<B> {
     }
 
     pub(super) fn value_range(&self) -> core::ops::Range<usize> {
-        self.value as usize..self.value as usize + self.len()
+        self.value as usize..self.value as usize + self.len
     }
 
     pub(super) fn gradient_range(&self) -> core::ops::Range<usize> {
-        self.gradient as usize..self.gradient as usize + self.len()
+        self.gradient as usize..self.gradient as usize + self.len
     }
 
     pub(super) fn inputs(&self) -> &[Var] {

@@ -51,34 +51,32 @@ impl<S: Storage> Tape<S> {
     fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Result<Var, Cause> {
         let op = call.op;
         let mut node = Node::leaf(Kind::Op(op), Shape::SCALAR);
-        let mut given = [Var::NONE; MAX_INPUTS];
-        let mut count = 0;
-        for (slot, input) in given.iter_mut().zip(inputs.into_iter().flatten()) {
-            *slot = input;
-            count += 1;
-        }
-        self.set_inputs(&mut node, given.get(..count).unwrap_or_default())?;
-        node.spec = call.spec?;
+        self.set_inputs(&mut node, inputs.into_iter().flatten())?;
+        node.set_spec(call.spec?);
+        let inputs = node.inputs;
         if let Some((operand, below)) = call.indices {
-            self.check_indices(given.get(operand).copied().unwrap_or(Var::NONE), below)?;
+            self.check_indices(inputs.get(operand).copied().unwrap_or(Var::NONE), below)?;
         }
         if op.view {
-            let [x, ..] = given;
+            let [x, ..] = inputs;
             node.root = self.node(x).map_or(0, |x| x.root);
             return self.push(node, self.work);
         }
         if node.spec.state > 0 {
             node.state = self.find_state(call.state, node.spec.state)?;
         }
-        self.compute(op, node)
+        let top = self.compute(op, &mut node)?;
+        self.push(node, top)
     }
 
     /// Sets the inputs of a node, and whether its gradient is needed.
-    pub(super) fn set_inputs(&self, node: &mut Node<S::Backend>, inputs: &[Var]) -> Result<(), Cause> {
-        if inputs.len() > MAX_INPUTS {
-            return Err(Cause::Operands { found: inputs.len() });
-        }
-        for (operand, (slot, &input)) in node.inputs.iter_mut().zip(inputs).enumerate() {
+    #[inline]
+    pub(super) fn set_inputs(
+        &self,
+        node: &mut Node<S::Backend>,
+        inputs: impl Iterator<Item = Var>,
+    ) -> Result<(), Cause> {
+        for (operand, input) in inputs.enumerate() {
             let found = self.node(input).ok_or(Cause::Handle { operand })?;
             let differentiable = match node.kind {
                 Kind::Op(op) => !matches!(op.backward.get(operand), Some(Gradient::None)),
@@ -86,21 +84,22 @@ impl<S: Storage> Tape<S> {
             };
             node.needs_gradient |= found.needs_gradient && differentiable;
             node.input_count += 1;
-            *slot = input;
+            *node.inputs.get_mut(operand).ok_or(Cause::Operands { found: operand + 1 })? = input;
         }
         Ok(())
     }
 
-    /// Runs the forward kernel into fresh memory at the end of the work space.
-    fn compute(&mut self, op: &'static Op<S::Backend>, mut node: Node<S::Backend>) -> Result<Var, Cause> {
-        let (start, Spec { shape, args, saved, scratch, .. }) = (self.work, node.spec);
-        let saved_at = start.saturating_add(shape.len());
+    /// Runs the forward kernel into fresh memory at the end of the work space, and returns where that ends then.
+    #[inline]
+    fn compute(&mut self, op: &'static Op<S::Backend>, node: &mut Node<S::Backend>) -> Result<usize, Cause> {
+        let (start, len, Spec { saved, scratch, .. }) = (self.work, node.len(), node.spec);
+        let saved_at = start.saturating_add(len);
         let top = saved_at.saturating_add(saved);
         self.storage.reserve(Space::Work, top.saturating_add(scratch))?;
         (node.value, node.saved) = (start as u32, saved_at as u32);
 
-        let (x, fresh, state) = operands(self.storage.spaces_mut(), &node, start);
-        let (y, fresh) = fresh.split_at_mut_checked(shape.len()).unwrap_or_default();
+        let (x, fresh, state) = operands(self.storage.spaces_mut(), node, start);
+        let (y, fresh) = fresh.split_at_mut_checked(len).unwrap_or_default();
         let (saved, fresh) = fresh.split_at_mut_checked(saved).unwrap_or_default();
         let scratch = fresh.get_mut(..scratch).unwrap_or_default();
         match op.over {
@@ -108,8 +107,8 @@ impl<S: Storage> Tape<S> {
             Over::Output => copy(y, x[0]),
             Over::Saved => copy(saved, x[0]),
         }
-        (op.forward)(ForwardCall { args: &args, x, y, saved, scratch, state });
-        self.push(node, top)
+        (op.forward)(ForwardCall { args: &node.spec.args, x, y, saved, scratch, state });
+        Ok(top)
     }
 
     fn check_indices(&self, indices: Var, below: usize) -> Result<(), Cause> {

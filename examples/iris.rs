@@ -1,0 +1,96 @@
+//! Three species of iris from four lengths, on a tape: two thirds of the 150 flowers to learn from, the others held out.
+//!
+//! `cargo run --release --example iris`
+//!
+//! A seeded shuffle decides the split. The lengths are brought to mean 0 and deviation 1 by the training flowers alone.
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256StarStar;
+use slabgrad::graph::Name;
+use slabgrad::metrics;
+use slabgrad::prelude::*;
+use slabgrad::tape::{GrowingTape, Tape, TapeError, Var as Handle};
+
+/// Four lengths in cm, and the species.
+type Flower = ([f32; 4], f32);
+
+const SEED: u64 = 1;
+const TRAIN: usize = 100;
+const EPOCHS: usize = 60;
+const BATCH: usize = 10;
+
+fn flowers() -> Vec<Flower> {
+    let rows = include_str!("../data/iris.csv").lines().skip(1);
+    rows.map(|row| {
+        let mut fields = row.split(',').map(|field| field.parse().expect("iris.csv holds numbers"));
+        let mut next = || fields.next().expect("a row has five fields");
+        ([next(), next(), next(), next()], next())
+    })
+    .collect()
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut impl RngCore) {
+    for i in (1..items.len()).rev() {
+        items.swap(i, random.next_u64() as usize % (i + 1));
+    }
+}
+
+/// Brings all lengths to mean 0 and deviation 1 over the first `count` flowers.
+fn standardise(flowers: &mut [Flower], count: usize) {
+    for feature in 0..4 {
+        let column = flowers[..count].iter().map(|(x, _)| x[feature]);
+        let mean = column.clone().sum::<f32>() / count as f32;
+        let variance = column.map(|x| (x - mean) * (x - mean)).sum::<f32>() / count as f32;
+        flowers.iter_mut().for_each(|(x, _)| x[feature] = (x[feature] - mean) / variance.sqrt());
+    }
+}
+
+fn logits(tape: &mut GrowingTape, [w0, b0, w1, b1]: [Handle; 4], flowers: &[Flower]) -> Handle {
+    let x: Vec<f32> = flowers.iter().flat_map(|(x, _)| *x).collect();
+    let x = tape.constant([flowers.len(), 4], &x);
+    let h = tape.linear(x, w0, Some(b0));
+    let h = tape.relu(h);
+    tape.linear(h, w1, Some(b1))
+}
+
+fn main() -> Result<(), TapeError> {
+    let mut random = Xoshiro256StarStar::seed_from_u64(SEED);
+    let mut flowers = flowers();
+    shuffle(&mut flowers, &mut random);
+    standardise(&mut flowers, TRAIN);
+    let (train, test) = flowers.split_at_mut(TRAIN);
+
+    let mut tape = Tape::new();
+    let parameters = [
+        tape.init_parameter(Name::new("fc0", "weight"), [16, 4], Init::HeUniform, SEED),
+        tape.parameter([16], &[0.0; 16]),
+        tape.init_parameter(Name::new("fc1", "weight"), [3, 16], Init::HeUniform, SEED),
+        tape.parameter([3], &[0.0; 3]),
+    ];
+    let (mark, mut moments) = (tape.mark(), tape.moments::<Adam>());
+    for epoch in 1..=EPOCHS {
+        shuffle(train, &mut random);
+        let mut loss_sum = 0.0;
+        for batch in train.chunks(BATCH) {
+            let logits = logits(&mut tape, parameters, batch);
+            let species: Vec<f32> = batch.iter().map(|&(_, species)| species).collect();
+            let species = tape.constant([batch.len()], &species);
+            let loss = tape.cross_entropy(logits, species, CrossEntropy::new());
+            tape.backward(loss)?;
+            tape.update(&Adam::new(0.01), &mut moments)?;
+            loss_sum += tape.item(loss);
+            tape.reset_to(mark);
+        }
+        if epoch % 20 == 0 {
+            println!("epoch {epoch:2}: loss {:.3}", loss_sum / (TRAIN / BATCH) as f32);
+        }
+    }
+
+    let logits = logits(&mut tape, parameters, test);
+    tape.check()?;
+    let predicted = tape.value(logits).chunks(3).map(|scores| metrics::argmax(scores).map(|class| class as f32));
+    let right = predicted.zip(&*test).filter(|(predicted, (_, species))| *predicted == Some(*species)).count();
+    println!("{TRAIN} flowers to learn from, {} held out, seed {SEED}", test.len());
+    println!("accuracy on the flowers that were held out: {:.1} %", 100.0 * right as f32 / test.len() as f32);
+    Ok(())
+}
