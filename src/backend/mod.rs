@@ -62,11 +62,23 @@ pub trait Backend: Copy + 'static {
         x.sin()
     }
 
+    /// [`Backend::sin`] of every element, in place. A backend that overrides one overrides both.
+    #[inline(always)]
+    fn sin_slice(xs: &mut [Self::Elem]) {
+        Self::Elem::sin_slice(xs);
+    }
+
     /// The cosine of an angle in radians.
     #[must_use]
     #[inline(always)]
     fn cos(x: Self::Elem) -> Self::Elem {
         x.cos()
+    }
+
+    /// [`Backend::cos`] of every element, in place. A backend that overrides one overrides both.
+    #[inline(always)]
+    fn cos_slice(xs: &mut [Self::Elem]) {
+        Self::Elem::cos_slice(xs);
     }
 
     /// The hyperbolic tangent.
