@@ -65,7 +65,8 @@ struct Mlp {
 impl Mlp {
     fn new<S: Storage<Backend = Strict<f32>>>(tape: &mut Tape<S>) -> Self {
         use slabgrad::graph::Name;
-        let mut parameter = |scope, leaf, shape: Shape, init| tape.init_parameter(Name::new(scope, leaf), shape, init, 1);
+        let mut parameter =
+            |scope, leaf, shape: Shape, init| tape.init_parameter(Name::new(scope, leaf), shape, init, 1);
         let params = [
             parameter("fc0", "weight", Shape::new([32, 64]), Init::HeUniform),
             parameter("fc0", "bias", Shape::new([32]), Init::Zeros),
@@ -119,7 +120,10 @@ fn training() {
         best[2] = best[2].min(start.elapsed());
     }
     assert!(losses.iter().all(|loss| loss.to_bits() == losses[0].to_bits()), "the losses differ: {losses:?}");
-    println!("a training step of an MLP 64-32-10, batch {BATCH}, Adam, best of {RUNS}; work space of the tape: {} elements", fixed.work_len());
+    println!(
+        "a training step of an MLP 64-32-10, batch {BATCH}, Adam, best of {RUNS}; work space of the tape: {} elements",
+        fixed.work_len()
+    );
     for (name, time) in ["static engine", "growing tape", "fixed tape"].into_iter().zip(best) {
         let ratio = time.as_secs_f64() / best[0].as_secs_f64();
         println!("  {name:<14} {:>7.2} us {ratio:>6.2} x", time.as_secs_f64() * 1e6);

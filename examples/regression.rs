@@ -34,7 +34,8 @@ fn main() -> Result<(), TapeError> {
     let mark = tape.mark();
     let mut moments = tape.moments::<Adam>();
 
-    let x: [f32; SAMPLES] = std::array::from_fn(|i| (i as f32 / (SAMPLES - 1) as f32 * 2.0 - 1.0) * std::f32::consts::PI);
+    let x: [f32; SAMPLES] =
+        std::array::from_fn(|i| (i as f32 / (SAMPLES - 1) as f32 * 2.0 - 1.0) * std::f32::consts::PI);
     let y = x.map(f32::sin);
     let rate = Cosine::new(1e-2, 1e-5, STEPS);
     for step in 0..STEPS {

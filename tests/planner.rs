@@ -134,7 +134,8 @@ impl<E: Real> Both<E> {
         let loss = *vars.last().unwrap();
         // Whatever the loss is.
         tape.backward_from(loss, &[E::ONE]).unwrap();
-        let trained = self.nodes.iter().zip(&vars).filter(|(node, _)| matches!(node, Recorded::Leaf { trained: Some(_), .. }));
+        let trained =
+            self.nodes.iter().zip(&vars).filter(|(node, _)| matches!(node, Recorded::Leaf { trained: Some(_), .. }));
         (tape.item(loss), trained.map(|(_, &var)| tape.gradient(var).unwrap().to_vec()).collect())
     }
 

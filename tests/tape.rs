@@ -90,7 +90,9 @@ mod identities {
         assert_eq!(tape.check(), Err(error));
         assert_eq!((error.op(), error.shapes()), ("add", &[Shape::new([4]), Shape::new([3])][..]));
         assert!(matches!(error.cause(), Cause::Shape(_)));
-        let text = format!("add: shapes [4] and [3] do not broadcast to one another; operands [4], [3]; at tests/tape.rs:{line}:");
+        let text = format!(
+            "add: shapes [4] and [3] do not broadcast to one another; operands [4], [3]; at tests/tape.rs:{line}:"
+        );
         assert!(error.to_string().starts_with(&text), "{error}");
         assert_eq!(tape.update(&Sgd::new(0.1), &mut tape.moments::<Sgd<f64>>()), Err(error));
 
@@ -162,8 +164,7 @@ fn the_oracle_graph_has_the_gradients_of_the_reference() {
         };
         let (shape, scale) = (lengths(&oracle["tensors"][name][0]), numbers(&oracle["tensors"][name][1])[0]);
         let shape = Shape::from_slice(&shape);
-        let data: Vec<f64> =
-            (0..shape.len()).map(|k| libm::sin(0.7 * f64::from(k as u32) + phase) * scale).collect();
+        let data: Vec<f64> = (0..shape.len()).map(|k| libm::sin(0.7 * f64::from(k as u32) + phase) * scale).collect();
         if trained { tape.parameter(shape, &data) } else { tape.constant(shape, &data) }
     };
     let trained = ["W1", "b1", "W2", "b2", "A", "P"];
@@ -193,7 +194,10 @@ fn the_oracle_graph_has_the_gradients_of_the_reference() {
         let (found, want) = (tape.gradient(var).unwrap(), want(&format!("g{name}")));
         assert_eq!(found.len(), want.len());
         for (found, want) in found.iter().zip(want) {
-            assert!((found - want).abs() < 1e-9 * want.abs() || (found - want).abs() < 1e-16, "{name}: {found}, {want}");
+            assert!(
+                (found - want).abs() < 1e-9 * want.abs() || (found - want).abs() < 1e-16,
+                "{name}: {found}, {want}"
+            );
         }
     }
 }
@@ -265,10 +269,7 @@ fn what_is_wrong_has_numbers_in_it() {
         let (w, i) = (tape.parameter([3, 2], &[0.0; 6]), tape.constant([2], &[1.0, 3.0]));
         _ = tape.embedding(w, i);
     });
-    assert_eq!(
-        text,
-        "embedding: index 3 at element 1 is no whole number from 0 to below 3; operands [3, 2], [2]"
-    );
+    assert_eq!(text, "embedding: index 3 at element 1 is no whole number from 0 to below 3; operands [3, 2], [2]");
     let text = fault(|tape| {
         let (x, t) = (tape.parameter([2, 3], &[0.0; 6]), tape.constant([2], &[0.5, 2.0]));
         _ = tape.cross_entropy(x, t, CrossEntropy::new());

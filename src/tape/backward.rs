@@ -20,6 +20,7 @@ impl<S: Storage> Tape<S> {
     /// no room for the gradients, which is a fault.
     #[track_caller]
     pub fn backward(&mut self, loss: Var) -> Result<(), TapeError> {
+        self.force(loss);
         self.check()?;
         let cause = match (self.node(loss), self.value(loss)) {
             (None, _) => Cause::Handle { operand: 0 },
@@ -36,6 +37,7 @@ impl<S: Storage> Tape<S> {
     /// As [`Tape::backward`], and when `dy` has another length than the value.
     #[track_caller]
     pub fn backward_from(&mut self, y: Var, dy: &[Elem<S>]) -> Result<(), TapeError> {
+        self.force(y);
         self.check()?;
         match self.try_backward(y, dy) {
             Ok(()) => Ok(()),

@@ -97,15 +97,19 @@ impl<'t, S: Storage> Expr<'t, S> {
 
     /// The first element, such as that of a loss.
     #[must_use]
+    #[track_caller]
     pub fn item(self) -> Elem<S> {
-        self.tape().item(self.var)
+        let mut tape = self.tape();
+        tape.force(self.var);
+        tape.item(self.var)
     }
 
     /// The elements, copied.
     #[cfg(feature = "alloc")]
     #[must_use]
+    #[track_caller]
     pub fn to_vec(self) -> Vec<Elem<S>> {
-        self.tape().value(self.var).to_vec()
+        self.tape().force(self.var).to_vec()
     }
 
     pub(crate) fn tape(self) -> RefMut<'t, &'t mut Tape<S>> {

@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 impl<S: Storage> Tape<S> {
     /// Records a function of up to three values: `forward` writes the output of shape `shape`, which is 0 before, from the
-    /// inputs; `backward` writes the gradient for one of them. For one that runs without an allocator, and in all front
+    /// inputs, at once also on a lazy tape; `backward` writes the gradient for one of them. For one that runs without an allocator, and in all front
     /// ends, write an operation's table: see [`Tape::apply`].
     ///
     /// A fault where there are more than three inputs, or there is no room.
@@ -65,6 +65,9 @@ impl<S: Storage> Tape<S> {
         forward: impl FnOnce([&[Elem<S>]; MAX_INPUTS], &mut [Elem<S>]),
     ) -> Result<Var, Cause> {
         self.set_inputs(&mut node, inputs.iter().copied())?;
+        for input in inputs {
+            self.evaluate(input.index())?;
+        }
         let (start, len) = (self.work, node.len());
         let end = start.saturating_add(len);
         self.storage.reserve(Space::Work, end)?;

@@ -125,6 +125,8 @@ pub struct Tape<S: Storage> {
     work: usize,
     /// Counts the resets, so that handles from before one are told apart.
     epoch: u32,
+    /// Whether values are computed when they are needed instead of at once.
+    lazy: bool,
     fault: Option<TapeError>,
 }
 
@@ -171,7 +173,48 @@ impl<S: Storage> Tape<S> {
     /// An empty tape in this memory.
     #[must_use]
     pub const fn with_storage(storage: S) -> Self {
-        Self { storage, params: 0, work: 0, epoch: 0, fault: None }
+        Self { storage, params: 0, work: 0, epoch: 0, lazy: false, fault: None }
+    }
+
+    /// The same, but operations only build nodes from now on: a value is computed once, with what it depends on, when an
+    /// expression reads it, by [`Tape::force`], or by [`Tape::backward`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use slabgrad::tape::Tape;
+    ///
+    /// let mut tape = Tape::new().lazily();
+    /// let x = tape.parameter([2], &[1.0, -2.0]);
+    /// let y = tape.square(x);
+    /// let unused = tape.exp(x);
+    /// assert_eq!(tape.value(y), []);
+    /// assert_eq!(tape.force(y), [1.0, 4.0]);
+    /// assert!(tape.is_pending(unused));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lazily(self) -> Self {
+        Self { lazy: true, ..self }
+    }
+
+    /// The elements of a value, which is computed now where that has not been done.
+    ///
+    /// A fault where there is no room; the value is empty then.
+    #[track_caller]
+    pub fn force(&mut self, x: Var) -> &[Elem<S>] {
+        if self.fault.is_none()
+            && self.node(x).is_some()
+            && let Err(cause) = self.evaluate(x.index())
+        {
+            self.fail(self.name(x), &[Some(x)], cause);
+        }
+        self.value(x)
+    }
+
+    /// Whether a value is still to be computed.
+    #[must_use]
+    pub fn is_pending(&self, x: Var) -> bool {
+        self.root(x).is_some_and(|root| root.pending)
     }
 
     /// How many nodes there are.
@@ -198,11 +241,13 @@ impl<S: Storage> Tape<S> {
         self.storage.truncate(mark.0);
         self.fault = None;
         self.epoch = self.epoch.wrapping_add(1);
-        let (mut params, mut work) = (0, 0);
-        let spaces = self.storage.spaces_mut();
+        let (mut params, spaces) = (0, self.storage.spaces_mut());
+        let work = spaces.nodes.last().map_or(0, |node| node.top as usize);
         for node in spaces.nodes {
             node.has_gradient = false;
-            work = node.top as usize;
+            // A value that was computed after the mark goes with its memory.
+            node.pending |=
+                matches!(node.kind, Kind::Op(op) if !op.view) && node.saved as usize + node.spec.saved > work;
             if node.is_parameter() {
                 params = node.value_range().end;
             } else {
@@ -323,11 +368,12 @@ impl<S: Storage> Tape<S> {
         self.node(x).is_some_and(|node| node.needs_gradient)
     }
 
-    /// The elements of a value, in row-major order; none where the handle stands for nothing.
+    /// The elements of a value, in row-major order; none where the handle stands for nothing, or where the value is still to
+    /// be computed.
     #[must_use]
     pub fn value(&self, x: Var) -> &[Elem<S>] {
         let spaces = self.storage.spaces();
-        let Some(root) = self.root(x) else { return &[] };
+        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &[] };
         let space = if root.is_parameter() { spaces.params } else { spaces.work };
         space.get(root.value_range()).unwrap_or_default()
     }
@@ -336,7 +382,7 @@ impl<S: Storage> Tape<S> {
     /// stays as it was.
     #[must_use]
     pub fn value_mut(&mut self, x: Var) -> &mut [Elem<S>] {
-        let Some(root) = self.root(x) else { return &mut [] };
+        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &mut [] };
         let (range, is_parameter) = (root.value_range(), root.is_parameter());
         let spaces = self.storage.spaces_mut();
         let space = if is_parameter { spaces.params } else { spaces.work };

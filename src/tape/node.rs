@@ -70,6 +70,7 @@ pub(super) enum Kind<B: Backend> {
 }
 
 /// A recorded value.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Node<B: Backend> {
     pub(super) kind: Kind<B>,
     pub(super) spec: Spec,
@@ -96,6 +97,12 @@ pub struct Node<B: Backend> {
     pub(super) has_gradient: bool,
     /// Whether the value that backward started from depends on it.
     pub(super) visited: bool,
+    /// Whether the value is still to be computed; a view is never.
+    pub(super) pending: bool,
+    /// Whether it is about to be.
+    pub(super) wanted: bool,
+    /// The elements are whole numbers below this, or any numbers where it is 0.
+    pub(super) classes: u32,
 }
 
 impl<B: Backend> Node<B> {
@@ -117,6 +124,9 @@ impl<B: Backend> Node<B> {
             needs_gradient: false,
             has_gradient: false,
             visited: false,
+            pending: false,
+            wanted: false,
+            classes: 0,
         }
     }
 

@@ -65,8 +65,52 @@ impl<S: Storage> Tape<S> {
         if node.spec.state > 0 {
             node.state = self.find_state(call.state, node.spec.state)?;
         }
+        if self.lazy {
+            node.pending = true;
+            return self.push(node, self.work);
+        }
         let top = self.compute(op, &mut node)?;
         self.push(node, top)
+    }
+
+    /// Computes node `i` and all that it depends on, where that has not been done.
+    pub(super) fn evaluate(&mut self, i: usize) -> Result<(), Cause> {
+        let nodes = self.storage.spaces_mut().nodes;
+        let Some(root) = nodes.get(i).map(|node| node.root as usize) else { return Ok(()) };
+        // How many nodes below `first` are wanted.
+        let (mut first, mut waiting) = (root + 1, want(nodes, root));
+        while waiting > 0 && first > 0 {
+            first -= 1;
+            if let Some(node) = nodes.get(first).filter(|node| node.wanted) {
+                waiting -= 1;
+                for input in node.inputs {
+                    let root = nodes.get(input.index()).map(|input| input.root as usize);
+                    waiting += root.map_or(0, |root| want(nodes, root));
+                }
+            }
+        }
+        for i in first..=root {
+            self.compute_wanted(i)?;
+        }
+        Ok(())
+    }
+
+    fn compute_wanted(&mut self, i: usize) -> Result<(), Cause> {
+        let Some(node) = self.storage.spaces_mut().nodes.get_mut(i) else { return Ok(()) };
+        if !core::mem::take(&mut node.wanted) {
+            return Ok(());
+        }
+        let Kind::Op(op) = node.kind else { return Ok(()) };
+        // Taken out, so that the other nodes can be read while it is computed.
+        let mut node = core::mem::replace(node, Node::leaf(Kind::Constant, Shape::SCALAR));
+        let outcome = self.compute(op, &mut node);
+        if let Ok(top) = outcome {
+            (node.pending, self.work) = (false, top);
+        }
+        if let Some(slot) = self.storage.spaces_mut().nodes.get_mut(i) {
+            *slot = node;
+        }
+        outcome.map(|_| ())
     }
 
     /// Sets the inputs of a node, and whether its gradient is needed.
@@ -111,12 +155,17 @@ impl<S: Storage> Tape<S> {
         Ok(top)
     }
 
-    fn check_indices(&self, indices: Var, below: usize) -> Result<(), Cause> {
+    fn check_indices(&mut self, indices: Var, below: usize) -> Result<(), Cause> {
         let fault = |&(_, value): &(usize, &Elem<S>)| value.to_index().is_none_or(|index| index >= below);
-        match self.value(indices).iter().enumerate().find(fault) {
-            Some((element, value)) => Err(Cause::Index { element, value: value.to_f32(), below }),
-            None => Ok(()),
+        if let Some((element, value)) = self.value(indices).iter().enumerate().find(fault) {
+            return Err(Cause::Index { element, value: value.to_f32(), below });
         }
+        if let Some(node) = self.node_mut(indices)
+            && (node.classes == 0 || below < node.classes as usize)
+        {
+            node.classes = below as u32;
+        }
+        Ok(())
     }
 
     fn find_state(&self, state: Option<Var>, len: usize) -> Result<u32, Cause> {
@@ -129,6 +178,17 @@ impl<S: Storage> Tape<S> {
             Some(node) if node.len() != len => Err(Cause::Length { expected: len, found: node.len() }),
             Some(_) => Ok(state.index() as u32),
         }
+    }
+}
+
+/// Marks a node that is still to be computed as wanted. Returns how many there are more, 0 or 1.
+fn want<B: Backend>(nodes: &mut [Node<B>], i: usize) -> usize {
+    match nodes.get_mut(i) {
+        Some(node) if node.pending && !node.wanted => {
+            node.wanted = true;
+            1
+        }
+        _ => 0,
     }
 }
 

@@ -37,7 +37,11 @@ impl<S: Storage> Display for Show<'_, S> {
         let Self { tape, var } = *self;
         let shape = tape.shape(var);
         write!(f, "{} {} {shape} ", tape.name(var), tape.dtype())?;
-        elements(f, shape, 0, tape.value(var))?;
+        if tape.is_pending(var) {
+            f.write_str("(still to be computed)")?;
+        } else {
+            elements(f, shape, 0, tape.value(var))?;
+        }
         if let Some(gradient) = tape.gradient(var) {
             f.write_str(" gradient ")?;
             elements(f, shape, 0, gradient)?;
