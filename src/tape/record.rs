@@ -134,6 +134,7 @@ impl<S: Storage> Tape<S> {
 }
 
 /// The inputs of a node, the memory behind the first `used` elements of the work space, and the node's state.
+#[allow(clippy::type_complexity, reason = "it is taken apart at once")]
 pub(super) fn operands<'a, B: Backend>(
     spaces: SpacesMut<'a, B>,
     node: &Node<B>,
