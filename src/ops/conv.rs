@@ -75,6 +75,27 @@ pub(super) const fn spec(
     Ok(Spec { scratch: columns, scratch_backward: [columns, columns, 0], ..spec })
 }
 
+/// Settings for a tape have a kernel of the size of the weight `[.., .., kh, kw]`, or `[.., .., k]` where `axes` is 1. A weight of
+/// another number of axes is an error of the specs.
+pub(super) const fn check_kernel(
+    op: &'static str,
+    weight: Shape,
+    kernel: [usize; 2],
+    axes: usize,
+) -> Result<(), ShapeError> {
+    if weight.rank() != 2 + axes {
+        return Ok(());
+    }
+    let against = "that of the weight";
+    if axes == 2 && kernel[0] != weight.axis(2) {
+        let what = "the height of the settings' kernel is";
+        return Err(ShapeError::Length { op, what, found: kernel[0], against, expected: weight.axis(2) });
+    }
+    let what = if axes == 2 { "the width of the settings' kernel is" } else { "the length of the settings' kernel is" };
+    let (found, expected) = (kernel[1], weight.axis_from_end(0));
+    if found == expected { Ok(()) } else { Err(ShapeError::Length { op, what, found, against, expected }) }
+}
+
 /// A bias has one element for each output.
 pub(super) const fn check_bias(op: &'static str, bias: Option<Shape>, outputs: usize) -> Result<(), ShapeError> {
     match bias {

@@ -120,6 +120,22 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+/// [`spec`] by settings.
+const fn spec_of(x: Shape, weight: Shape, bias: Option<Shape>, settings: Conv1d) -> Result<Spec, ShapeError> {
+    let Conv2d { window, groups, .. } = settings.0;
+    match conv::check_kernel("conv1d", weight, window.size, 1) {
+        Ok(()) => spec(x, weight, bias, Window1d(window), groups),
+        Err(error) => Err(error),
+    }
+}
+
+crate::tape::methods! {
+    /// A convolution of `x` `[n, c, l]` with a weight `[o, c / groups, k]` and a bias `[o]`, to `[n, o, ol]`. Stride, padding,
+    /// dilation and groups are those of the settings, and their kernel has to be that of the weight; whether they have a bias,
+    /// and how the weight starts, means nothing here. A fault where shapes, groups or window do not fit.
+    conv1d(x, weight; bias)(settings: Conv1d) => (op(), spec_of(x, weight, bias, settings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -158,6 +158,21 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+/// [`spec`] by settings.
+const fn spec_of(x: Shape, weight: Shape, bias: Option<Shape>, settings: Conv2d) -> Result<Spec, ShapeError> {
+    match conv::check_kernel("conv2d", weight, settings.window.size, 2) {
+        Ok(()) => spec(x, weight, bias, settings.window, settings.groups),
+        Err(error) => Err(error),
+    }
+}
+
+crate::tape::methods! {
+    /// A convolution of `x` `[n, c, h, w]` with a weight `[o, c / groups, kh, kw]` and a bias `[o]`, to `[n, o, oh, ow]`. Stride,
+    /// padding, dilation and groups are those of the settings, and their kernel has to be that of the weight; whether they have
+    /// a bias, and how the weight starts, means nothing here. A fault where shapes, groups or window do not fit.
+    conv2d(x, weight; bias)(settings: Conv2d) => (op(), spec_of(x, weight, bias, settings))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

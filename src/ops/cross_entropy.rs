@@ -115,6 +115,16 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The softmax cross-entropy of logits `[n, c, ...]` or `[c]` against probabilities of their shape, or class indices of
+    /// that shape without `c`. A fault where the target has another shape, an index is no class, or the smoothing is not from
+    /// 0 to 1. No gradient flows into the target.
+    cross_entropy(logits, target)(settings: CrossEntropy) => {
+        let spec = spec(logits, target, settings);
+        class_loss::call(logits, target, [op_indices(), op_probabilities()], spec)
+    }
+}
+
 /// Smoothed weights: `keep` times the target's, and `spread` for every class.
 struct Smoothing<E> {
     keep: E,

@@ -16,6 +16,7 @@ use crate::error::ShapeError;
 use crate::graph::{Graph, Id, Kind, Name, Var};
 use crate::init::Init;
 use crate::shape::{Dims, Shape};
+use crate::tape::{self, Call, Storage, Tape};
 
 /// The table.
 #[must_use]
@@ -111,6 +112,29 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             i += 1;
         }
         self.state("dropout", "counter", Shape::new([COUNTER]), Init::Zeros)
+    }
+}
+
+crate::tape::methods! {
+    /// Sets elements to 0 with the settings' probability `p` and divides the others by `1 - p`. The mask is a function of the
+    /// seed, the counter, which backward advances, and `stream`: dropouts that share a counter get one each. In evaluation
+    /// leave it out.
+    ///
+    /// A fault where `p` is not in 0 to 1, or `counter` is not as [`Tape::dropout_counter`]
+    /// makes it.
+    dropout(x)(counter: tape::Var, settings: Dropout, stream: u32) => {
+        Call::new(op(), spec(x, settings, stream)).with_state(counter)
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// The counter of steps that [dropouts](Tape::dropout) share: a state `[2]` that starts at 0, and that every backward through
+    /// one of them sets to the next step.
+    ///
+    /// A fault where there is no room.
+    #[track_caller]
+    pub fn dropout_counter(&mut self) -> tape::Var {
+        self.zero_state(Shape::new([COUNTER]))
     }
 }
 

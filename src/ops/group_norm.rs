@@ -100,6 +100,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `(x - mean) / √(variance + epsilon) w + b` of `x` `[n, c, ...]` over each of `groups` groups of a sample's channels, with
+    /// weight and bias `[c]`; PyTorch's `epsilon` is 1e-5. A fault where shapes or settings do not fit, or there is a bias
+    /// without a weight.
+    group_norm(x; weight, bias)(groups: usize, epsilon: f64) => (op(), spec(x, weight, bias, groups, epsilon))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -43,6 +43,12 @@ pub const fn spec(h: Shape, a: Shape, b: Shape) -> Result<Spec, ShapeError> {
     Ok(Spec { saved: 4 * h.len(), ..Spec::new(h).args(Args::new(&[hidden])) })
 }
 
+crate::tape::methods! {
+    /// A gated recurrent unit's new hidden state, from the old one `[..., n]`, `a = W_ih x + b_ih` and `b = W_hh h + b_hh`, each
+    /// `[..., 3 n]`. A fault where the shapes do not fit.
+    gru_cell(h, a, b)() => (op(), spec(h, a, b))
+}
+
 /// The parts of a row, each of `hidden` elements: three gates, or what forward keeps, with nothing beyond the last.
 fn parts<E>(row: &[E], hidden: usize) -> [&[E]; 4] {
     let mut parts = row.chunks_exact(hidden.max(1));

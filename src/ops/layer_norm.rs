@@ -104,6 +104,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `(x - mean) / √(variance + epsilon) w + b` over the last `axes` axes, 1 to 3, of which weight and bias have the shape;
+    /// PyTorch's `epsilon` is 1e-5. A fault where shapes or settings do not fit, or there is a bias without a weight.
+    layer_norm(x; weight, bias)(axes: usize, epsilon: f64) => (op(), spec(x, weight, bias, axes, epsilon))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, gradient};

@@ -123,6 +123,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x Wᵀ + b` for `x` `[..., in]`, a weight `[out, in]` and a bias `[out]`; the output is `[..., out]`. A fault where the
+    /// shapes do not fit.
+    linear(x, weight; bias)() => (op(), spec(x, weight, bias))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [rows, features, outputs, ..] = call.args.lengths();
     let [x, weight, bias] = call.x;

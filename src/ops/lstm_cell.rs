@@ -72,6 +72,18 @@ pub const fn spec(cell: Shape, gates: Shape) -> Result<Spec, ShapeError> {
     Ok(Spec::new(cell).args(Args::new(&[hidden])))
 }
 
+crate::tape::methods! {
+    /// The activated gates of a long short-term memory, from `W_ih x + b_ih + W_hh h + b_hh` `[..., 4 h]`. A fault where the
+    /// last axis cannot be divided by four.
+    lstm_gates(gates)() => (op_gates(), spec_gates(gates));
+    /// The new cell of a long short-term memory, from the old one `[..., h]` and the activated gates `[..., 4 h]`. A fault
+    /// where the shapes do not fit.
+    lstm_cell(cell, gates)() => (op_cell(), spec(cell, gates));
+    /// The hidden state of a long short-term memory, from the new cell `[..., h]` and the activated gates `[..., 4 h]`. A
+    /// fault where the shapes do not fit.
+    lstm_hidden(cell, gates)() => (op_hidden(), spec(cell, gates))
+}
+
 /// A row's gates, one after the other.
 struct Gates<'g, E> {
     i: &'g [E],

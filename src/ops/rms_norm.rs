@@ -92,6 +92,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x / √(mean x² + epsilon) w` over the last `axes` axes, 1 to 3, of which the weight has the shape. A fault where shapes
+    /// or settings do not fit.
+    rms_norm(x; weight)(axes: usize, epsilon: f64) => (op(), spec(x, weight, axes, epsilon))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, gradient};

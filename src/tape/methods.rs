@@ -16,6 +16,10 @@ pub(crate) struct Call<B: Backend> {
 }
 
 impl<B: Backend> Call<B> {
+    pub(crate) const fn new(op: &'static Op<B>, spec: Result<Spec, ShapeError>) -> Self {
+        Self { op, spec, indices: None, state: None }
+    }
+
     /// The elements of this operand have to be whole numbers below `bound`.
     pub(crate) const fn indices(self, operand: usize, bound: usize) -> Self {
         Self { indices: Some((operand, bound)), ..self }
@@ -29,26 +33,27 @@ impl<B: Backend> Call<B> {
 
 impl<B: Backend> From<(&'static Op<B>, Result<Spec, ShapeError>)> for Call<B> {
     fn from((op, spec): (&'static Op<B>, Result<Spec, ShapeError>)) -> Self {
-        Self { op, spec, indices: None, state: None }
+        Self::new(op, spec)
     }
 }
 
 impl<B: Backend> From<(&'static Op<B>, Spec)> for Call<B> {
     fn from((op, spec): (&'static Op<B>, Spec)) -> Self {
-        Self::from((op, Ok(spec)))
+        Self::new(op, Ok(spec))
     }
 }
 
 /// The methods of an operation on tapes and on expressions: its operands, those that may be absent, its settings, and the
-/// table and spec that they give. Within these, an operand's name stands for its shape.
+/// table and spec that they give, or a [`Call`] with more than these. Within it, an operand's name stands for its shape. A state
+/// is a setting of type [`Var`].
 ///
-/// `methods! { /// Softmax along `axis`. softmax(x)(axis: isize) => (op(), spec(x, axis)) }` expands to
+/// `methods! { /// Softmax along `axis`. softmax(x)(axis: usize) => (op(), spec(x, axis)) }` expands to
 ///
 /// ```text
 /// impl<S: Storage> Tape<S> {
 ///     /// Softmax along `axis`.
 ///     #[track_caller]
-///     pub fn softmax(&mut self, x: Var, axis: isize) -> Var {
+///     pub fn softmax(&mut self, x: Var, axis: usize) -> Var {
 ///         let inputs = [Some(x), None, None];
 ///         let x = self.shape(x);
 ///         self.record(Call::from((op(), spec(x, axis))), inputs)
@@ -57,7 +62,7 @@ impl<B: Backend> From<(&'static Op<B>, Spec)> for Call<B> {
 /// impl<S: Storage> Expr<'_, S> {
 ///     /// Softmax along `axis`.
 ///     #[track_caller]
-///     pub fn softmax(self, axis: isize) -> Self {
+///     pub fn softmax(self, axis: usize) -> Self {
 ///         self.with(self.tape().softmax(self.var(), axis))
 ///     }
 /// }
@@ -91,6 +96,7 @@ macro_rules! methods {
             $(#[$meta])*
             #[track_caller]
             #[must_use]
+            #[allow(clippy::should_implement_trait, reason = "the operators call these")]
             pub fn $name(
                 self
                 $(, $y: Self)*

@@ -305,6 +305,14 @@ impl<S: Storage> Tape<S> {
         self.leaf(Kind::State, shape.into(), data)
     }
 
+    /// State that starts at 0.
+    #[track_caller]
+    pub(crate) fn zero_state(&mut self, shape: Shape) -> Var {
+        let var = self.leaf_with(Kind::State, shape, None);
+        self.value_mut(var).fill(Real::ZERO);
+        var
+    }
+
     /// Sets weight decay and learning-rate factor of a parameter; what the group leaves open stays.
     ///
     /// A fault where `x` is no parameter.

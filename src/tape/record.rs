@@ -193,6 +193,7 @@ fn want<B: Backend>(nodes: &mut [Node<B>], i: usize) -> usize {
 }
 
 /// The inputs of a node, the memory behind the first `used` elements of the work space, and the node's state.
+#[allow(clippy::type_complexity, reason = "it is taken apart at once")]
 pub(super) fn operands<'a, B: Backend>(
     spaces: SpacesMut<'a, B>,
     node: &Node<B>,
