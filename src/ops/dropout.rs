@@ -93,11 +93,24 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     #[track_caller]
     pub const fn dropout_with<S: Dims>(&mut self, x: Var<S>, settings: Dropout) -> Var<S> {
         let counter = self.dropout_counter();
-        // No two nodes have the same place in the order of recording.
-        let stream = self.nodes().len() as u32;
+        let stream = self.dropouts(counter);
         let y = self.record("", op(), &[x.id()], spec(S::SHAPE, settings, stream));
         self.with_state(counter);
         y
+    }
+
+    /// How many dropouts there are: the stream of the next one, whatever else the graph holds.
+    const fn dropouts(&self, counter: Id) -> u32 {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes().len() {
+            if let Some(state) = self.nodes()[i].state
+                && state.index() == counter.index()
+            {
+                count += 1;
+            }
+            i += 1;
+        }
+        count
     }
 
     /// The counter of training steps, recorded where it is not there yet.

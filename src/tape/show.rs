@@ -60,16 +60,16 @@ fn elements<E: Display>(f: &mut Formatter<'_>, shape: Shape, axis: usize, data: 
     let (count, part) = (shape.axis(axis), shape.product(axis + 1, shape.rank()));
     f.write_str("[")?;
     for i in 0..count {
-        if i > 0 {
-            f.write_str(", ")?;
-        }
-        if count > 2 * ENDS && i >= ENDS && i < count - ENDS {
-            if i == ENDS {
-                f.write_str("...")?;
-            }
+        let left_out = count > 2 * ENDS && i >= ENDS && i < count - ENDS;
+        if left_out && i > ENDS {
             continue;
         }
-        elements(f, shape, axis + 1, data.get(i * part..(i + 1) * part).unwrap_or_default())?;
+        f.write_str(if i > 0 { ", " } else { "" })?;
+        if left_out {
+            f.write_str("...")?;
+        } else {
+            elements(f, shape, axis + 1, data.get(i * part..(i + 1) * part).unwrap_or_default())?;
+        }
     }
     f.write_str("]")
 }
