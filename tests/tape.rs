@@ -474,7 +474,16 @@ fn a_lazy_tape_computes_what_is_read_once() {
     let counter = Rc::clone(&calls);
     let scope = tape.scope();
     let z = scope.of(y) + 1.0;
-    let z = z.function("count", &[], [1], move |[x, ..], y| { counter.set(counter.get() + 1); y.copy_from_slice(x) }, |_| ());
+    let z = z.function(
+        "count",
+        &[],
+        [1],
+        move |[x, ..], y| {
+            counter.set(counter.get() + 1);
+            y.copy_from_slice(x)
+        },
+        |_| (),
+    );
     assert_eq!((z.item(), z.to_vec(), calls.get()), (10.0, vec![10.0], 1));
 }
 

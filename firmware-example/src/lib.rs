@@ -6,6 +6,7 @@
 
 #![no_std]
 
+mod tape;
 mod workload;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]

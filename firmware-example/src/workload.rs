@@ -2,9 +2,11 @@
 
 use slabgrad::prelude::*;
 
-const BATCH: usize = 16;
-const PIXELS: usize = 64;
-const STEPS: usize = 20;
+use crate::tape;
+
+pub(crate) const BATCH: usize = 16;
+pub(crate) const PIXELS: usize = 64;
+pub(crate) const STEPS: usize = 20;
 
 /// Records of 64 pixels (0 to 16) and a label.
 static DIGITS: &[u8] = include_bytes!("../../data/digits.bin");
@@ -46,7 +48,12 @@ program!(static MLP_FUSED = mlp::<BATCH>().train(Training::with::<Adam>().fused(
 
 const BATCH_LEN: usize = BATCH * (PIXELS + 1);
 /// How many `f32` the run needs: one batch, and the largest of the programs, which run one after the other.
-pub const SLAB_LEN: usize = BATCH_LEN + if CNN.slab_len() > MLP.slab_len() { CNN.slab_len() } else { MLP.slab_len() };
+pub const SLAB_LEN: usize = BATCH_LEN + largest([CNN.slab_len(), MLP.slab_len(), tape::SLAB_LEN]);
+
+const fn largest([a, b, c]: [usize; 3]) -> usize {
+    let larger = if a > b { a } else { b };
+    if larger > c { larger } else { c }
+}
 
 /// Emits the loss of every step, then the sum of every parameter tensor and the logits of one digit.
 ///
@@ -58,7 +65,8 @@ pub fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)
     steps(&CNN, slab, batch, "cnn", emit)?;
     infer(slab, batch, emit)?;
     steps(&MLP, slab, batch, "mlp", emit)?;
-    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)
+    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)?;
+    tape::train(slab, batch, emit)
 }
 
 fn steps(
@@ -98,7 +106,7 @@ fn infer(slab: &mut [f32], batch: &mut [f32], emit: &mut dyn FnMut(&'static str,
 }
 
 /// The digits from `first` on, in the range 0 to 1, and their labels.
-fn load(batch: &mut [f32], first: usize) -> (&[f32], &[f32]) {
+pub(crate) fn load(batch: &mut [f32], first: usize) -> (&[f32], &[f32]) {
     let (images, labels) = batch.split_at_mut_checked(BATCH * PIXELS).unwrap_or_default();
     let records = DIGITS.as_chunks::<{ PIXELS + 1 }>().0.iter().skip(first);
     for ((record, image), label) in records.zip(images.as_chunks_mut::<PIXELS>().0).zip(labels.iter_mut()) {

@@ -20,12 +20,7 @@ pub(super) const fn spec(op: &'static str, x: Shape, target: Shape, reduction: R
         return Err(ShapeError::Rank { op, operand: "the prediction", expected: "[c] or [n, c, ...]", found: x });
     }
     let axis = axis(x);
-    let mut rows = x.prefix(axis);
-    let mut i = axis + 1;
-    while i < x.rank() {
-        rows = rows.push(x.axis(i));
-        i += 1;
-    }
+    let rows = x.without(axis);
     if !target.equals(&rows) && !target.equals(&x) {
         let expected = "that of the prediction, or the same without the classes' axis for class indices";
         return Err(ShapeError::Rank { op, operand: "the target", expected, found: target });

@@ -34,7 +34,7 @@ pub const fn spec(h: Shape, a: Shape, b: Shape) -> Result<Spec, ShapeError> {
         return Err(ShapeError::Rank { op, operand: "the hidden state", expected: "[..., hidden]", found: h });
     }
     let hidden = h.axis_from_end(0);
-    let gates = h.prefix(h.rank() - 1).push(3 * hidden);
+    let gates = h.with_last(3 * hidden);
     if !a.equals(&gates) || !b.equals(&gates) {
         let (operand, found) = if a.equals(&gates) { ("the recurrent part", b) } else { ("the input's part", a) };
         let expected = "that of the hidden state with a last axis three times as long";

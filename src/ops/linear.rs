@@ -46,8 +46,8 @@ pub const fn spec(x: Shape, weight: Shape, bias: Option<Shape>) -> Result<Spec, 
     {
         return Err(ShapeError::Rank { op, operand: "the bias", expected: "[out], as the weight has it", found: bias });
     }
-    let rows = x.prefix(x.rank() - 1);
-    Ok(Spec::new(rows.push(outputs)).args(Args::new(&[rows.len(), features, outputs])))
+    let rows = x.product(0, x.rank() - 1);
+    Ok(Spec::new(x.with_last(outputs)).args(Args::new(&[rows, features, outputs])))
 }
 
 /// What a linear layer has beside its size.

@@ -65,7 +65,7 @@ pub const fn spec(cell: Shape, gates: Shape) -> Result<Spec, ShapeError> {
         return Err(ShapeError::Rank { op, operand: "the cell", expected: "[..., hidden]", found: cell });
     }
     let hidden = cell.axis_from_end(0);
-    if !gates.equals(&cell.prefix(cell.rank() - 1).push(4 * hidden)) {
+    if !gates.equals(&cell.with_last(4 * hidden)) {
         let expected = "that of the cell with a last axis four times as long";
         return Err(ShapeError::Rank { op, operand: "the gates", expected, found: gates });
     }

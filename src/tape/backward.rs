@@ -80,10 +80,9 @@ impl<S: Storage> Tape<S> {
         let SpacesMut { nodes, work, .. } = self.storage.spaces_mut();
         let Some(node) = nodes.get(i).filter(|node| node.state != NOWHERE) else { return };
         let Some(state) = nodes.get(node.state as usize) else { return };
-        let (from, to) = (node.saved as usize..node.saved as usize + state.len(), state.value as usize);
-        if from.end <= work.len() && to + state.len() <= work.len() {
-            work.copy_within(from, to);
-        }
+        // State is older than what uses it.
+        let (older, fresh) = work.split_at_mut_checked(node.saved as usize).unwrap_or_default();
+        copy(older.get_mut(state.value_range()).unwrap_or_default(), fresh);
     }
 
     /// The contributions of node `i` to the gradients of its inputs.
