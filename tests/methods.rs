@@ -2,6 +2,7 @@
 //! join any number of operands. Their values and gradients are compared in `tests/golden.rs`.
 
 #![cfg(feature = "alloc")]
+#![allow(clippy::float_cmp, reason = "the same operations give the same bits")]
 
 use slabgrad::backend::{Backend, Real, Strict};
 use slabgrad::graph::Attention;

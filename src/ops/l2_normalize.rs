@@ -69,7 +69,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
 crate::tape::methods! {
     /// `x / max(‖x‖, epsilon)` along `axis`, or as a whole without one; negative axes count from behind the last. See
-    /// [`EPSILON`](crate::ops::l2_normalize::EPSILON). A fault where `x` has no such axis, or `epsilon` is not above 0.
+    /// [`EPSILON`]. A fault where `x` has no such axis, or `epsilon` is not above 0.
     l2_normalize(x)(axis: Option<isize>, epsilon: f64) => (op(), spec(x, axis, epsilon))
 }
 

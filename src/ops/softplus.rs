@@ -67,7 +67,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
 crate::tape::methods! {
     /// `ln(1 + e^(beta x)) / beta`, and `x` where `beta x` is above `threshold`, element-wise; PyTorch's `beta` is 1 and its
-    /// threshold [`THRESHOLD`](crate::ops::softplus::THRESHOLD). A fault where `beta` is not above 0.
+    /// threshold [`THRESHOLD`]. A fault where `beta` is not above 0.
     softplus(x)(beta: f64, threshold: f64) => (op(), spec(x, beta, threshold))
 }
 
