@@ -57,7 +57,7 @@ fn overhead() {
 }
 
 struct Mlp {
-    params: [tape::Var; 4],
+    params: [tape::Handle; 4],
     mark: tape::Mark,
     moments: Vec<f32>,
 }
@@ -102,7 +102,7 @@ fn training() {
 
     let mut growing = Tape::new();
     let mut on_heap = Mlp::new(&mut growing);
-    let mut tape_slab = [0.0; 2 * 2410 + 8192];
+    let mut tape_slab = vec![0.0; 2 * 2410 + 8192];
     let mut fixed: FixedTape<16> = FixedTape::in_slab(&mut tape_slab, 2410).expect("the slab is long enough");
     let mut in_slab = Mlp::new(&mut fixed);
 

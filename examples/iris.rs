@@ -10,7 +10,7 @@ use rand_xoshiro::Xoshiro256StarStar;
 use slabgrad::graph::Name;
 use slabgrad::metrics;
 use slabgrad::prelude::*;
-use slabgrad::tape::{GrowingTape, Tape, TapeError, Var as Handle};
+use slabgrad::tape::{GrowingTape, Handle, Tape, TapeError};
 
 /// Four lengths in cm, and the species.
 type Flower = ([f32; 4], f32);

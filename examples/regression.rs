@@ -5,7 +5,7 @@
 use slabgrad::graph::Name;
 use slabgrad::optim::Cosine;
 use slabgrad::prelude::*;
-use slabgrad::tape::{Scope, Storage, Tape, TapeError, Var as Handle};
+use slabgrad::tape::{Handle, Scope, Storage, Tape, TapeError};
 
 const SAMPLES: usize = 64;
 const HIDDEN: usize = 32;
@@ -36,7 +36,7 @@ fn main() -> Result<(), TapeError> {
 
     let x: [f32; SAMPLES] =
         std::array::from_fn(|i| (i as f32 / (SAMPLES - 1) as f32 * 2.0 - 1.0) * std::f32::consts::PI);
-    let y = x.map(f32::sin);
+    let y = x.map(libm::sinf);
     let rate = Cosine::new(1e-2, 1e-5, STEPS);
     for step in 0..STEPS {
         let scope = tape.scope();
@@ -45,18 +45,18 @@ fn main() -> Result<(), TapeError> {
         if step % 500 == 0 || step == STEPS - 1 {
             println!("step {step:4}: mean squared error {:.2e}", loss.item());
         }
-        let loss = loss.var();
+        let loss = loss.handle();
         tape.backward(loss)?;
         tape.update(&Adam::new(rate.lr(step)), &mut moments)?;
         tape.reset_to(mark);
     }
 
     // Between the samples.
-    let test: [f32; 63] = std::array::from_fn(|i| (x[i] + x[i + 1]) / 2.0);
+    let test: [f32; 63] = std::array::from_fn(|i| x[i].midpoint(x[i + 1]));
     let scope = tape.scope();
     let found = perceptron(&scope, scope.constant([63, 1], &test), &parameters).to_vec();
     tape.check()?;
-    let worst = test.iter().zip(found).map(|(x, y)| (x.sin() - y).abs()).fold(0.0, f32::max);
+    let worst = test.iter().zip(found).map(|(x, y)| (libm::sinf(*x) - y).abs()).fold(0.0, f32::max);
     println!("largest error between the samples: {worst:.4}");
     Ok(())
 }

@@ -29,7 +29,7 @@ use slabgrad::optim::{
     Schedule, Sgd, StepDecay, Warmup, clip_by_norm, clip_by_value,
 };
 use slabgrad::shape::Shape;
-use slabgrad::tape::{FixedTape, GrowingTape, Storage, Tape, Var};
+use slabgrad::tape::{FixedTape, GrowingTape, Handle, Storage, Tape};
 use slabgrad::testing::{Operand, Outcome};
 use slabgrad::{ops, testing};
 
@@ -65,7 +65,7 @@ struct Row<B: Backend> {
     call: Method<B>,
 }
 
-type Method<B> = fn(&mut GrowingTape<B>, &Case<'_>, &[Var]) -> Result<Var, NotYet>;
+type Method<B> = fn(&mut GrowingTape<B>, &Case<'_>, &[Handle]) -> Result<Handle, NotYet>;
 
 /// All rows.
 fn rows<B: Backend>() -> impl Iterator<Item = Row<B>> {
@@ -128,7 +128,7 @@ fn losses<B: Backend>() -> [Row<B>; 9] {
 struct AfterLogSoftmax<B: Backend> {
     op: &'static Op<B>,
     spec: fn(Shape, Shape, Reduction) -> Result<Spec, ShapeError>,
-    method: fn(&mut GrowingTape<B>, Var, Var, Reduction) -> Var,
+    method: fn(&mut GrowingTape<B>, Handle, Handle, Reduction) -> Handle,
 }
 
 /// The losses of log-probabilities whose golden cases start from logits.
@@ -300,7 +300,7 @@ fn reductions<B: Backend>() -> [Row<B>; 10] {
         row("reduce_by", "reduce_by", &[], |_, c, _| c.not_yet("reducer")),
         row("var", "var", &["axis", "axes", "keepdim", "correction"], |t, c, v| {
             let correction = c.attr("correction").as_u64().unwrap_or(1) as usize;
-            Ok(t.variance(v[0], &c.axes(), correction, c.keepdim()))
+            Ok(t.var(v[0], &c.axes(), correction, c.keepdim()))
         }),
     ]
 }
@@ -340,7 +340,7 @@ fn moves<B: Backend>() -> [Row<B>; 14] {
 }
 
 /// An operand that the case may lack.
-fn optional(operands: &[Var], i: usize) -> Option<Var> {
+fn optional(operands: &[Handle], i: usize) -> Option<Handle> {
     operands.get(i).copied()
 }
 
@@ -596,8 +596,8 @@ impl Tally {
         &mut self,
         name: &str,
         tape: &mut Tape<S>,
-        leaves: &[Var],
-        y: Var,
+        leaves: &[Handle],
+        y: Handle,
         dy: &[B::Elem],
         want: &Outcome<B::Elem>,
     ) {
@@ -626,7 +626,7 @@ impl Tally {
         json: &Value,
         operands: &[&str],
         build: impl FnOnce(&mut Graph<B>, &[Id]) -> Id,
-        method: impl FnOnce(&mut GrowingTape<B>, &[Var]) -> Var,
+        method: impl FnOnce(&mut GrowingTape<B>, &[Handle]) -> Handle,
     ) {
         let tensors: Vec<&Value> = operands.iter().map(|&name| &json["inputs"][name]).collect();
         let data: Vec<Vec<B::Elem>> = tensors.iter().map(|tensor| elements(&numbers(tensor))).collect();
@@ -891,7 +891,7 @@ impl Tally {
 }
 
 /// Puts operands on a tape: parameters where they are differentiable, constants elsewhere.
-fn record<B: Backend, S: Storage<Backend = B>>(tape: &mut Tape<S>, operands: &[Operand<'_, B::Elem>]) -> Vec<Var> {
+fn record<B: Backend, S: Storage<Backend = B>>(tape: &mut Tape<S>, operands: &[Operand<'_, B::Elem>]) -> Vec<Handle> {
     let leaf = |&Operand { shape, data, differentiable }: &Operand<'_, B::Elem>| {
         if differentiable { tape.parameter(shape, data) } else { tape.constant(shape, data) }
     };

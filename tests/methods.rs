@@ -15,17 +15,17 @@ use slabgrad::ops::cross_entropy::CrossEntropy;
 use slabgrad::ops::dropout::Dropout;
 use slabgrad::ops::reduce_by::Reducer;
 use slabgrad::shape::Shape;
-use slabgrad::tape::{FixedTape, GrowingTape, Tape, Var};
+use slabgrad::tape::{FixedTape, GrowingTape, Handle, Tape};
 
 /// What the tape says of the first fault, up to the operands.
-fn fault(record: impl FnOnce(&mut GrowingTape) -> Var) -> String {
+fn fault(record: impl FnOnce(&mut GrowingTape) -> Handle) -> String {
     let mut tape = Tape::new();
     record(&mut tape);
     let text = tape.check().expect_err("the operation is refused").to_string();
     text.split(';').next().unwrap_or_default().to_string()
 }
 
-fn zeros(tape: &mut GrowingTape, shape: impl Into<Shape>) -> Var {
+fn zeros(tape: &mut GrowingTape, shape: impl Into<Shape>) -> Handle {
     let shape = shape.into();
     tape.constant(shape, &vec![0.0; shape.len()])
 }
@@ -34,7 +34,7 @@ fn zeros(tape: &mut GrowingTape, shape: impl Into<Shape>) -> Var {
 fn any_number_of_tensors_can_be_concatenated() {
     for (count, nodes) in [(1, 1), (2, 1), (3, 1), (4, 3), (9, 4), (10, 8), (40, 31)] {
         let mut tape = Tape::new();
-        let xs: Vec<Var> = (0..count).map(|i| tape.parameter([2, 1], &[i as f32, 100.0 + i as f32])).collect();
+        let xs: Vec<Handle> = (0..count).map(|i| tape.parameter([2, 1], &[i as f32, 100.0 + i as f32])).collect();
         let before = tape.len();
         let y = tape.concat(&xs, -1);
         let want: Vec<f32> = (0..count).map(|i| i as f32).chain((0..count).map(|i| 100.0 + i as f32)).collect();
@@ -53,7 +53,7 @@ fn any_number_of_tensors_can_be_concatenated() {
 fn any_number_of_tensors_can_be_stacked() {
     for count in [1, 2, 3, 4, 5, 9, 28] {
         let mut tape = Tape::new();
-        let xs: Vec<Var> = (0..count).map(|i| tape.parameter([2], &[i as f32, 100.0 + i as f32])).collect();
+        let xs: Vec<Handle> = (0..count).map(|i| tape.parameter([2], &[i as f32, 100.0 + i as f32])).collect();
         let y = tape.stack(&xs, -1);
         let want: Vec<f32> = (0..count).map(|i| i as f32).chain((0..count).map(|i| 100.0 + i as f32)).collect();
         assert_eq!((tape.shape(y), tape.value(y)), (Shape::new([2, count]), &want[..]), "{count} tensors");
@@ -74,7 +74,7 @@ fn operands_that_cannot_be_joined_are_faults_with_numbers() {
     assert_eq!(fault(|tape| tape.stack(&[], 0)), "stack: operands are 0, at least one, and at most 3");
     for count in [2, 5] {
         let shapes = |tape: &mut GrowingTape| {
-            let mut xs: Vec<Var> = (1..count).map(|_| zeros(tape, [2, 3])).collect();
+            let mut xs: Vec<Handle> = (1..count).map(|_| zeros(tape, [2, 3])).collect();
             xs.push(zeros(tape, [2, 4]));
             xs
         };
@@ -109,7 +109,7 @@ fn the_target_decides_on_the_table_of_a_loss_over_classes() {
 
 #[test]
 fn indices_out_of_bounds_are_faults_with_numbers() {
-    type Record = fn(&mut GrowingTape, Var, Var) -> Var;
+    type Record = fn(&mut GrowingTape, Handle, Handle) -> Handle;
     let calls: [(&str, Record); 5] = [
         ("cross_entropy", |tape, x, target| tape.cross_entropy(x, target, CrossEntropy::new())),
         ("cross_entropy_of_probabilities", |tape, x, target| {
@@ -236,7 +236,7 @@ fn views_and_zeros_take_shapes_of_any_kind() {
     assert_eq!(x.sum(&[], false).flatten().shape(), Shape::new([1, 1]));
     assert_eq!(x.transpose(-2, -1).shape(), Shape::new([2, 2, 3]));
     assert_eq!((x.reshape([12]) + scope.zeros([12])).to_vec(), [1.0; 12]);
-    assert_eq!(x.variance(&[], 1, false).item(), 0.0);
+    assert_eq!(x.var(&[], 1, false).item(), 0.0);
 }
 
 #[test]

@@ -120,13 +120,13 @@ impl<E: Real> Both<E> {
 
     /// The loss and the gradients of the trained parameters on a tape, where every value has memory of its own.
     fn on_tape<S: Storage<Backend = Strict<E>>>(&self, mut tape: Tape<S>) -> (E, Vec<Vec<E>>) {
-        let mut vars: Vec<tape::Var> = Vec::new();
+        let mut vars: Vec<tape::Handle> = Vec::new();
         for node in &self.nodes {
             vars.push(match node {
                 Recorded::Leaf { data, trained: Some(_) } => tape.parameter([SIDE, SIDE], data),
                 Recorded::Leaf { data, trained: None } => tape.constant([SIDE, SIDE], data),
                 Recorded::Op { op, inputs, spec } => {
-                    let inputs: Vec<tape::Var> = inputs.iter().map(|&i| vars[i]).collect();
+                    let inputs: Vec<tape::Handle> = inputs.iter().map(|&i| vars[i]).collect();
                     tape.apply(op, &inputs, Ok(*spec))
                 }
             });

@@ -5,7 +5,7 @@ use slabgrad::optim::HEADER_LEN;
 use slabgrad::prelude::*;
 use slabgrad::tape::{FixedTape, TapeError};
 
-use crate::workload::{BATCH, PIXELS, STEPS, load};
+use crate::workload::{BATCH, BATCH_LEN, PIXELS, STEPS, load};
 
 const HIDDEN: usize = 32;
 const CLASSES: usize = 10;
@@ -13,16 +13,13 @@ const PARAMETERS: usize = HIDDEN * PIXELS + HIDDEN + CLASSES * HIDDEN + CLASSES;
 const MOMENTS: usize = HEADER_LEN + 2 * PARAMETERS;
 /// Values and gradients beside the parameters', as `Tape::work_len` says after a step.
 const WORK: usize = 3570;
-/// How many `f32` the run needs beside a batch.
-pub(crate) const SLAB_LEN: usize = 2 * PARAMETERS + WORK + MOMENTS;
+/// How many `f32` the run needs.
+pub(crate) const SLAB_LEN: usize = BATCH_LEN + 2 * PARAMETERS + WORK + MOMENTS;
 
 /// Emits the loss of every step, then the sum of all parameters.
-pub(crate) fn train(
-    slab: &mut [f32],
-    batch: &mut [f32],
-    emit: &mut dyn FnMut(&'static str, u32),
-) -> Result<(), &'static str> {
+pub(crate) fn train(slab: &mut [f32], emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> {
     let refused = |_: TapeError| "the tape has a fault";
+    let (batch, slab) = slab.split_at_mut_checked(BATCH_LEN).ok_or("the slab is too short")?;
     let (moments, slab) = slab.split_at_mut_checked(MOMENTS).ok_or("the slab is too short")?;
     moments.fill(0.0);
     let mut tape: FixedTape<16> = FixedTape::in_slab(slab, PARAMETERS).map_err(|_| "the slab is too short")?;

@@ -2,8 +2,6 @@
 
 use slabgrad::prelude::*;
 
-use crate::tape;
-
 pub(crate) const BATCH: usize = 16;
 pub(crate) const PIXELS: usize = 64;
 pub(crate) const STEPS: usize = 20;
@@ -46,14 +44,9 @@ program!(static CNN_INFER = cnn::<1>().infer());
 program!(static MLP = mlp::<BATCH>().train(Training::with::<Adam>()));
 program!(static MLP_FUSED = mlp::<BATCH>().train(Training::with::<Adam>().fused()));
 
-const BATCH_LEN: usize = BATCH * (PIXELS + 1);
+pub(crate) const BATCH_LEN: usize = BATCH * (PIXELS + 1);
 /// How many `f32` the run needs: one batch, and the largest of the programs, which run one after the other.
-pub const SLAB_LEN: usize = BATCH_LEN + largest([CNN.slab_len(), MLP.slab_len(), tape::SLAB_LEN]);
-
-const fn largest([a, b, c]: [usize; 3]) -> usize {
-    let larger = if a > b { a } else { b };
-    if larger > c { larger } else { c }
-}
+pub const SLAB_LEN: usize = BATCH_LEN + if CNN.slab_len() > MLP.slab_len() { CNN.slab_len() } else { MLP.slab_len() };
 
 /// Emits the loss of every step, then the sum of every parameter tensor and the logits of one digit.
 ///
@@ -65,8 +58,7 @@ pub fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)
     steps(&CNN, slab, batch, "cnn", emit)?;
     infer(slab, batch, emit)?;
     steps(&MLP, slab, batch, "mlp", emit)?;
-    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)?;
-    tape::train(slab, batch, emit)
+    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)
 }
 
 fn steps(

@@ -248,11 +248,11 @@ impl<S: Storage> Tape<S> {
     #[track_caller]
     pub fn scaled_dot_product_attention(
         &mut self,
-        q: tape::Var,
-        k: tape::Var,
-        v: tape::Var,
+        q: tape::Handle,
+        k: tape::Handle,
+        v: tape::Handle,
         settings: Attention,
-    ) -> tape::Var {
+    ) -> tape::Handle {
         let scores = self.matmul_nt(q, k);
         let weights = self.scaled_softmax(scores, settings.scale_for(self.shape(q)), settings.causal);
         self.matmul(weights, v)
@@ -264,7 +264,7 @@ impl<S: Storage> Expr<'_, S> {
     #[track_caller]
     #[must_use]
     pub fn scaled_dot_product_attention(self, k: Self, v: Self, settings: Attention) -> Self {
-        let var = self.tape().scaled_dot_product_attention(self.var(), k.var(), v.var(), settings);
+        let var = self.tape().scaled_dot_product_attention(self.handle(), k.handle(), v.handle(), settings);
         self.with(var)
     }
 }

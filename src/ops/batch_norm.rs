@@ -80,11 +80,11 @@ pub const fn spec(
 /// What a batch normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNorm {
-    epsilon: f64,
-    momentum: f64,
-    biased: bool,
-    eval: bool,
-    affine: Affine,
+    pub(crate) epsilon: f64,
+    pub(crate) momentum: f64,
+    pub(crate) biased: bool,
+    pub(crate) eval: bool,
+    pub(crate) affine: Affine,
 }
 
 impl BatchNorm {
@@ -200,7 +200,7 @@ crate::tape::methods! {
     ///
     /// A fault where shapes or settings do not fit, `statistics` is no state of twice the channels, or there is a bias without
     /// a weight.
-    batch_norm(x; weight, bias)(statistics: tape::Var, settings: BatchNorm) => {
+    batch_norm(x; weight, bias)(statistics: tape::Handle, settings: BatchNorm) => {
         let op = if settings.eval { op_eval() } else { op() };
         Call::new(op, spec(x, weight, bias, settings)).with_state(statistics)
     }
@@ -212,7 +212,7 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where there is no room.
     #[track_caller]
-    pub fn batch_norm_statistics(&mut self, channels: usize) -> tape::Var {
+    pub fn batch_norm_statistics(&mut self, channels: usize) -> tape::Handle {
         let statistics = self.zero_state(Shape::new([2, channels]));
         self.value_mut(statistics).iter_mut().skip(channels).for_each(|variance| *variance = Real::ONE);
         statistics

@@ -102,13 +102,13 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where there is none, they have no such axis, or their other axes differ.
     #[track_caller]
-    pub fn concat(&mut self, xs: &[tape::Var], axis: isize) -> tape::Var {
+    pub fn concat(&mut self, xs: &[tape::Handle], axis: isize) -> tape::Handle {
         self.concat_of(&|i| xs.get(i).copied(), 0..xs.len(), axis)
     }
 
     /// Those of the operands that are in this range.
     #[track_caller]
-    fn concat_of(&mut self, operand: &Operands<'_>, range: Range<usize>, axis: isize) -> tape::Var {
+    fn concat_of(&mut self, operand: &Operands<'_>, range: Range<usize>, axis: isize) -> tape::Handle {
         let mut joined = [None; MAX_INPUTS];
         for (joined, part) in joined.iter_mut().zip(thirds(range)) {
             *joined = match part.len() {
@@ -122,13 +122,13 @@ impl<S: Storage> Tape<S> {
 
     /// One node.
     #[track_caller]
-    pub(super) fn concat_parts(&mut self, parts: [Option<tape::Var>; MAX_INPUTS], axis: isize) -> tape::Var {
+    pub(super) fn concat_parts(&mut self, parts: [Option<tape::Handle>; MAX_INPUTS], axis: isize) -> tape::Handle {
         let (shapes, count) = self.shapes(parts);
         self.record(Call::new(op(), spec(shapes.get(..count).unwrap_or_default(), axis)), parts)
     }
 
     /// The shapes of the operands that are there, and how many these are.
-    pub(super) fn shapes(&self, operands: [Option<tape::Var>; MAX_INPUTS]) -> ([Shape; MAX_INPUTS], usize) {
+    pub(super) fn shapes(&self, operands: [Option<tape::Handle>; MAX_INPUTS]) -> ([Shape; MAX_INPUTS], usize) {
         let mut shapes = [Shape::SCALAR; MAX_INPUTS];
         let given = shapes.iter_mut().zip(operands.into_iter().flatten());
         let count = given.map(|(shape, operand)| *shape = self.shape(operand)).count();
@@ -146,16 +146,16 @@ impl<S: Storage> Expr<'_, S> {
     }
 
     /// Operand `i` of this and `others`.
-    pub(super) fn operand(self, others: &[Self], i: usize) -> Option<tape::Var> {
+    pub(super) fn operand(self, others: &[Self], i: usize) -> Option<tape::Handle> {
         match i.checked_sub(1) {
-            None => Some(self.var()),
-            Some(i) => others.get(i).map(|other| other.var()),
+            None => Some(self.handle()),
+            Some(i) => others.get(i).map(|other| other.handle()),
         }
     }
 }
 
 /// Operand `i` of any number.
-pub(super) type Operands<'a> = dyn Fn(usize) -> Option<tape::Var> + 'a;
+pub(super) type Operands<'a> = dyn Fn(usize) -> Option<tape::Handle> + 'a;
 
 /// A range of operands in three parts, of which the last ones may be empty; up to three operands have one each.
 pub(super) fn thirds(range: Range<usize>) -> [Range<usize>; MAX_INPUTS] {

@@ -51,7 +51,7 @@ pub const fn spec(
 
 /// What a one-dimensional convolution has beside its channels.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv1d(Conv2d);
+pub struct Conv1d(pub(crate) Conv2d);
 
 impl Conv1d {
     /// A kernel of this length with stride 1, no padding, one group, a bias that starts at 0 and a weight that starts as

@@ -53,10 +53,10 @@ pub const fn spec(
 /// What a convolution has beside its channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
-    pub(super) window: Window2d,
-    pub(super) groups: usize,
-    pub(super) bias: bool,
-    pub(super) init: Init,
+    pub(crate) window: Window2d,
+    pub(crate) groups: usize,
+    pub(crate) bias: bool,
+    pub(crate) init: Init,
 }
 
 impl Conv2d {

@@ -57,8 +57,8 @@ const WORD: u32 = 1 << 24;
 /// What a dropout has.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
-    p: f64,
-    seed: u64,
+    pub(crate) p: f64,
+    pub(crate) seed: u64,
 }
 
 impl Dropout {
@@ -135,7 +135,7 @@ crate::tape::methods! {
     ///
     /// A fault where `p` is not in 0 to 1, or `counter` is not as [`Tape::dropout_counter`]
     /// makes it.
-    dropout(x)(counter: tape::Var, settings: Dropout, stream: u32) => {
+    dropout(x)(counter: tape::Handle, settings: Dropout, stream: u32) => {
         Call::new(op(), spec(x, settings, stream)).with_state(counter)
     }
 }
@@ -146,7 +146,7 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where there is no room.
     #[track_caller]
-    pub fn dropout_counter(&mut self) -> tape::Var {
+    pub fn dropout_counter(&mut self) -> tape::Handle {
         self.zero_state(Shape::new([COUNTER]))
     }
 }

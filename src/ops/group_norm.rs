@@ -53,9 +53,9 @@ pub const fn spec(
 /// What a group normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupNorm {
-    groups: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) groups: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl GroupNorm {

@@ -42,9 +42,9 @@ pub const fn spec(
 /// What a layer normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
-    axes: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) axes: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl LayerNorm {

@@ -53,8 +53,8 @@ pub const fn spec(x: Shape, weight: Shape, bias: Option<Shape>) -> Result<Spec, 
 /// What a linear layer has beside its size.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    bias: bool,
-    init: Init,
+    pub(crate) bias: bool,
+    pub(crate) init: Init,
 }
 
 impl Linear {

@@ -89,7 +89,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 impl<S: Storage> Tape<S> {
     /// All elements of `x`, of any shape, reduced by `R` to a scalar.
     #[track_caller]
-    pub fn reduce_by<R: Reducer<S::Backend>>(&mut self, x: tape::Var) -> tape::Var {
+    pub fn reduce_by<R: Reducer<S::Backend>>(&mut self, x: tape::Handle) -> tape::Handle {
         let spec = spec(self.shape(x));
         self.record(Call::new(op::<S::Backend, R>(), Ok(spec)), tape::inputs([Some(x)]))
     }
@@ -100,7 +100,7 @@ impl<S: Storage> Expr<'_, S> {
     #[track_caller]
     #[must_use]
     pub fn reduce_by<R: Reducer<S::Backend>>(self) -> Self {
-        let var = self.tape().reduce_by::<R>(self.var());
+        let var = self.tape().reduce_by::<R>(self.handle());
         self.with(var)
     }
 }

@@ -36,9 +36,9 @@ pub const fn spec(x: Shape, weight: Option<Shape>, axes: usize, epsilon: f64) ->
 /// What a root mean square normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNorm {
-    axes: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) axes: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl RmsNorm {

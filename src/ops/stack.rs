@@ -65,13 +65,13 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where there is none, their shapes differ, or the output has no such axis or would have more than there can be.
     #[track_caller]
-    pub fn stack(&mut self, xs: &[tape::Var], axis: isize) -> tape::Var {
+    pub fn stack(&mut self, xs: &[tape::Handle], axis: isize) -> tape::Handle {
         self.stack_of(&|i| xs.get(i).copied(), 0..xs.len(), axis)
     }
 
     /// Those of the operands that are in this range.
     #[track_caller]
-    fn stack_of(&mut self, operand: &Operands<'_>, range: Range<usize>, axis: isize) -> tape::Var {
+    fn stack_of(&mut self, operand: &Operands<'_>, range: Range<usize>, axis: isize) -> tape::Handle {
         let (mut stacked, count) = ([None; MAX_INPUTS], range.len());
         for (stacked, part) in stacked.iter_mut().zip(thirds(range)) {
             *stacked = match (operand(part.start), part.len()) {

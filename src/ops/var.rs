@@ -66,9 +66,7 @@ crate::tape::methods! {
     /// The variance over `axes`, all where there are none; negative ones count from behind the last. The sum of squares is
     /// divided by the number of elements less `correction` (1 is unbiased); `keep` leaves the axes with length 1. A fault where
     /// `x` has no such axis, one is named twice, or there are not more elements than `correction`.
-    ///
-    /// It is not called `var`, since that is the handle of an expression.
-    variance(x)(axes: &[isize], correction: usize, keep: bool) => (op(), spec(x, axes, correction, keep))
+    var(x)(axes: &[isize], correction: usize, keep: bool) => (op(), spec(x, axes, correction, keep))
 }
 
 fn divisor<E: Real>(args: &Args) -> E {

@@ -29,7 +29,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 impl<S: Storage> Tape<S> {
     /// Zeros, such as the state that a recurrent network starts from.
     #[track_caller]
-    pub fn zeros(&mut self, shape: impl Into<Shape>) -> tape::Var {
+    pub fn zeros(&mut self, shape: impl Into<Shape>) -> tape::Handle {
         self.record(Call::new(op(), Ok(spec(shape.into()))), tape::inputs([]))
     }
 }

@@ -5,7 +5,7 @@ use super::node::Backprop;
 use super::node::{Kind, NOWHERE, Node};
 use super::record::copy;
 use super::storage::{Elem, SpacesMut};
-use super::{Cause, Storage, Tape, TapeError, Var};
+use super::{Cause, Handle, Storage, Tape, TapeError};
 use crate::backend::{Backend, Real};
 use crate::ops::{Backward, BackwardCall, Gradient, MAX_INPUTS, OverGradient, Reads};
 use crate::program::Space;
@@ -19,7 +19,7 @@ impl<S: Storage> Tape<S> {
     /// The tape's fault; when the loss has more than one element or is not finite, which changes nothing; or when there is
     /// no room for the gradients, which is a fault.
     #[track_caller]
-    pub fn backward(&mut self, loss: Var) -> Result<(), TapeError> {
+    pub fn backward(&mut self, loss: Handle) -> Result<(), TapeError> {
         self.force(loss);
         self.check()?;
         let cause = match (self.node(loss), self.value(loss)) {
@@ -36,7 +36,7 @@ impl<S: Storage> Tape<S> {
     /// # Errors
     /// As [`Tape::backward`], and when `dy` has another length than the value.
     #[track_caller]
-    pub fn backward_from(&mut self, y: Var, dy: &[Elem<S>]) -> Result<(), TapeError> {
+    pub fn backward_from(&mut self, y: Handle, dy: &[Elem<S>]) -> Result<(), TapeError> {
         self.force(y);
         self.check()?;
         match self.try_backward(y, dy) {
@@ -49,7 +49,7 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    fn try_backward(&mut self, y: Var, dy: &[Elem<S>]) -> Result<(), Cause> {
+    fn try_backward(&mut self, y: Handle, dy: &[Elem<S>]) -> Result<(), Cause> {
         let node = self.node(y).ok_or(Cause::Handle { operand: 0 })?;
         let (len, root, needs_gradient) = (node.len(), node.root as usize, node.needs_gradient);
         if dy.len() != len {

@@ -12,12 +12,12 @@ use crate::shape::Shape;
 /// [`reset_to`](super::Tape::reset_to) past its node it stands for nothing, and its use is a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Var {
+pub struct Handle {
     index: u32,
     epoch: u32,
 }
 
-impl Var {
+impl Handle {
     /// What a poisoned tape returns.
     pub(super) const NONE: Self = Self { index: NOWHERE, epoch: 0 };
 
@@ -76,7 +76,7 @@ pub struct Node<B: Backend> {
     pub(super) spec: Spec,
     /// Elements of the value: kept, since every use asks for it.
     len: usize,
-    pub(super) inputs: [Var; MAX_INPUTS],
+    pub(super) inputs: [Handle; MAX_INPUTS],
     pub(super) input_count: u8,
     /// The node whose value and gradient it shares: itself, unless it is a view.
     pub(super) root: u32,
@@ -112,7 +112,7 @@ impl<B: Backend> Node<B> {
             kind,
             spec: Spec::new(shape),
             len: shape.len(),
-            inputs: [Var::NONE; MAX_INPUTS],
+            inputs: [Handle::NONE; MAX_INPUTS],
             input_count: 0,
             root: 0,
             epoch: 0,
@@ -151,7 +151,7 @@ impl<B: Backend> Node<B> {
         self.gradient as usize..self.gradient as usize + self.len
     }
 
-    pub(super) fn inputs(&self) -> &[Var] {
+    pub(super) fn inputs(&self) -> &[Handle] {
         self.inputs.get(..usize::from(self.input_count)).unwrap_or_default()
     }
 

@@ -2,7 +2,7 @@
 
 use super::node::{Kind, Node};
 use super::storage::{Elem, SpacesMut};
-use super::{Call, Cause, Storage, Tape, Var};
+use super::{Call, Cause, Handle, Storage, Tape};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::ops::{ForwardCall, Gradient, MAX_INPUTS, Op, Over, Spec};
@@ -27,7 +27,7 @@ impl<S: Storage> Tape<S> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn apply(&mut self, op: &'static Op<S::Backend>, inputs: &[Var], spec: Result<Spec, ShapeError>) -> Var {
+    pub fn apply(&mut self, op: &'static Op<S::Backend>, inputs: &[Handle], spec: Result<Spec, ShapeError>) -> Handle {
         let mut operands = [None; MAX_INPUTS];
         operands.iter_mut().zip(inputs).for_each(|(operand, &input)| *operand = Some(input));
         if inputs.len() > MAX_INPUTS && self.fault.is_none() {
@@ -38,9 +38,9 @@ impl<S: Storage> Tape<S> {
 
     /// Records a call. Inputs that are absent come last.
     #[track_caller]
-    pub(crate) fn record(&mut self, call: Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Var {
+    pub(crate) fn record(&mut self, call: Call<S::Backend>, inputs: [Option<Handle>; MAX_INPUTS]) -> Handle {
         if self.fault.is_some() {
-            return Var::NONE;
+            return Handle::NONE;
         }
         match self.try_record(&call, inputs) {
             Ok(var) => var,
@@ -48,14 +48,14 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Result<Var, Cause> {
+    fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Handle>; MAX_INPUTS]) -> Result<Handle, Cause> {
         let op = call.op;
         let mut node = Node::leaf(Kind::Op(op), Shape::SCALAR);
         self.set_inputs(&mut node, inputs.into_iter().flatten())?;
         node.set_spec(call.spec?);
         let inputs = node.inputs;
         if let Some((operand, below)) = call.indices {
-            self.check_indices(inputs.get(operand).copied().unwrap_or(Var::NONE), below)?;
+            self.check_indices(inputs.get(operand).copied().unwrap_or(Handle::NONE), below)?;
         }
         if op.view {
             let [x, ..] = inputs;
@@ -118,7 +118,7 @@ impl<S: Storage> Tape<S> {
     pub(super) fn set_inputs(
         &self,
         node: &mut Node<S::Backend>,
-        inputs: impl Iterator<Item = Var>,
+        inputs: impl Iterator<Item = Handle>,
     ) -> Result<(), Cause> {
         for (operand, input) in inputs.enumerate() {
             let found = self.node(input).ok_or(Cause::Handle { operand })?;
@@ -155,12 +155,13 @@ impl<S: Storage> Tape<S> {
         Ok(top)
     }
 
-    fn check_indices(&mut self, indices: Var, below: usize) -> Result<(), Cause> {
+    fn check_indices(&mut self, indices: Handle, below: usize) -> Result<(), Cause> {
         let fault = |&(_, value): &(usize, &Elem<S>)| value.to_index().is_none_or(|index| index >= below);
         if let Some((element, value)) = self.value(indices).iter().enumerate().find(fault) {
             return Err(Cause::Index { element, value: value.to_f32(), below });
         }
-        if let Some(node) = self.node_mut(indices)
+        let root = self.node(indices).map_or(0, |node| node.root as usize);
+        if let Some(node) = self.storage.spaces_mut().nodes.get_mut(root)
             && (node.classes == 0 || below < node.classes as usize)
         {
             node.classes = below as u32;
@@ -168,7 +169,7 @@ impl<S: Storage> Tape<S> {
         Ok(())
     }
 
-    fn find_state(&self, state: Option<Var>, len: usize) -> Result<u32, Cause> {
+    fn find_state(&self, state: Option<Handle>, len: usize) -> Result<u32, Cause> {
         let state = state.ok_or(Cause::Kind { expected: "state", found: "nothing" })?;
         match self.node(state) {
             None => Err(Cause::Handle { operand: MAX_INPUTS }),

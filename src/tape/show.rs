@@ -2,13 +2,13 @@
 
 use core::fmt::{Display, Formatter, Result};
 
-use super::{Storage, Tape, Var};
+use super::{Handle, Storage, Tape};
 use crate::shape::Shape;
 
 /// A value with its shape, its type and its gradient as text; see [`Tape::show`].
 pub struct Show<'t, S: Storage> {
     tape: &'t Tape<S>,
-    var: Var,
+    var: Handle,
 }
 
 impl<S: Storage> Tape<S> {
@@ -27,7 +27,7 @@ impl<S: Storage> Tape<S> {
     /// # }
     /// ```
     #[must_use]
-    pub const fn show(&self, x: Var) -> Show<'_, S> {
+    pub const fn show(&self, x: Handle) -> Show<'_, S> {
         Show { tape: self, var: x }
     }
 }
