@@ -58,6 +58,8 @@ pub mod diagnostics;
 pub mod error;
 pub mod graph;
 pub mod init;
+#[cfg(feature = "alloc")]
+pub mod layer;
 pub mod metrics;
 pub mod ops;
 pub mod optim;

@@ -19,7 +19,7 @@ pub struct Handle {
 
 impl Handle {
     /// What a poisoned tape returns.
-    pub(super) const NONE: Self = Self { index: NOWHERE, epoch: 0 };
+    pub(crate) const NONE: Self = Self { index: NOWHERE, epoch: 0 };
 
     pub(super) const fn new(index: usize, epoch: u32) -> Self {
         Self { index: index as u32, epoch }
