@@ -54,6 +54,8 @@ extern crate std;
 extern crate alloc;
 
 pub mod backend;
+#[cfg(feature = "alloc")]
+pub mod compiled;
 pub mod diagnostics;
 pub mod error;
 pub mod graph;

@@ -72,6 +72,7 @@ pub use containers::{Residual, Sequential};
 pub use model::{Model, ModelError, TensorView};
 pub use norms::{BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use recorder::Recorder;
+pub(crate) use recorder::Role;
 
 /// What a layer does. It works on batches: the first axis of its input and its output counts samples.
 pub trait Layer<B: Backend> {

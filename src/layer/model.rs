@@ -21,7 +21,7 @@ pub struct Model<B: Backend = Strict<f32>> {
     pub(crate) entries: Vec<Entry>,
     rows: Vec<Row>,
     /// Behind parameters and state.
-    mark: Mark,
+    pub(crate) mark: Mark,
     pub(crate) moments: Vec<B::Elem>,
     sample: Shape,
     output: Shape,

@@ -105,6 +105,12 @@ pub struct Output<'t> {
 }
 
 impl Output<'_> {
+    /// Where it lies in the work space, unless it is a parameter.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn range_in_work(&self) -> Option<core::ops::Range<usize>> {
+        if matches!(self.place.space(), Space::Work) { Some(self.place.range()) } else { None }
+    }
+
     pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, place: Place::NOWHERE };
 }
 

@@ -83,6 +83,8 @@ mod expr;
 mod function;
 #[cfg(feature = "alloc")]
 mod gradcheck;
+#[cfg(feature = "alloc")]
+mod graph;
 mod methods;
 mod node;
 mod record;
