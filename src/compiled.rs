@@ -335,6 +335,17 @@ impl<B: Backend> Context<B> {
     }
 }
 
+/// What a program of a model takes, for summaries: of training with an optimizer of two slots, or of inference.
+pub(crate) fn stats<B: Backend>(
+    model: &mut Model<B>,
+    trains: bool,
+    x: Input<'_, B::Elem>,
+) -> Result<Stats, CompileError> {
+    let training = Training::with_slots(0).for_slots(2);
+    let sum = |tape: &mut GrowingTape<B>, y: Handle, _: &[Handle]| tape.sum(y, &[], false);
+    Ok(compile(model, trains.then_some((training, sum)), x, &[])?.report.stats().clone())
+}
+
 #[track_caller]
 fn compile<B: Backend, L>(
     model: &mut Model<B>,

@@ -193,7 +193,8 @@ fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B
         Action::Update => ("update", "update", parameter()),
         Action::UpdateRows { .. } => ("update", "update by rows", parameter()),
     };
-    let places = [step.x[0], step.x[1], step.x[2], step.y, step.dy, step.saved];
+    // Of a forward step, `param` is the state that it reads; of an update what it changes.
+    let places = [step.x[0], step.x[1], step.x[2], step.y, step.dy, step.saved, step.param];
     let reads = places.into_iter().filter(|place| place.len() > 0).collect();
     StepLine { phase, tag, of, reads, writes: step.out }
 }

@@ -73,6 +73,7 @@ pub use model::{Model, ModelError, TensorView};
 pub use norms::{BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use recorder::Recorder;
 pub(crate) use recorder::Role;
+pub use summary::Summary;
 
 /// What a layer does. It works on batches: the first axis of its input and its output counts samples.
 pub trait Layer<B: Backend> {

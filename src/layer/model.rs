@@ -54,6 +54,8 @@ pub enum ModelError {
         /// The name.
         name: String,
     },
+    /// It cannot be compiled.
+    Compile(String),
     /// The data of a tensor has another length.
     Length {
         /// The tensor.
@@ -73,6 +75,7 @@ impl core::fmt::Display for ModelError {
             Self::Input { sample, found } => {
                 write!(f, "the input has shape {found}, a sample of the model {sample}, a batch one axis more in front")
             }
+            Self::Compile(text) => f.write_str(text),
             Self::Unknown { name } => write!(f, "no parameter or state is named `{name}`"),
             Self::Length { name, expected, found } => {
                 write!(f, "`{name}` has {expected} elements, there are {found}")
@@ -250,6 +253,12 @@ impl<B: Backend> Model<B> {
     pub fn update<O: Optimizer<B>>(&mut self, optimizer: &O) -> Result<(), ModelError> {
         self.make_room_for_moments(O::SLOTS);
         Ok(self.tape.update(optimizer, &mut self.moments)?)
+    }
+
+    /// The optimizer's moments, laid out as the trained parameters behind a header; empty before the first update.
+    #[must_use]
+    pub fn moments(&self) -> &[B::Elem] {
+        &self.moments
     }
 
     /// Moments for an optimizer with so many slots; new ones are 0.
