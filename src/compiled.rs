@@ -46,8 +46,10 @@ use crate::program::{GroupRun, Program, RunError};
 use crate::shape::Shape;
 use crate::tape::{GrowingTape, Handle};
 
+mod by_layer;
 mod report;
 
+pub use by_layer::{BackwardContext, ForwardContext, layer_contexts};
 pub use report::{Report, Stats};
 
 /// A tensor that is handed over with every step: its shape and its elements.
@@ -175,6 +177,8 @@ impl<B: Backend> Default for Context<B> {
     }
 }
 
+// A method's path is of one lifetime, where the closures are of any.
+#[allow(clippy::redundant_closure_for_method_calls)]
 impl<B: Backend> Context<B> {
     /// For a program that keeps the gradients of a step.
     #[must_use]

@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::basic::of_a_sample;
-use super::recorder::{Entry, Role, Row};
+use super::recorder::{Entry, Role, Row, Watch};
 use super::{Layer, Recorder, write_structure};
 use crate::backend::{Backend, Real, Strict};
 use crate::graph::Name;
@@ -176,7 +176,9 @@ impl<B: Backend> Model<B> {
 
     /// Puts all tensors on a fresh tape, trained parameters first, then frozen ones, then state, and fills them.
     fn lay_out(&mut self, mut fill: impl FnMut(usize, &Entry, &mut [B::Elem])) {
-        self.tape = GrowingTape::default();
+        let mut tape = GrowingTape::default();
+        tape.set_lazy(self.tape.is_lazy());
+        self.tape = tape;
         let (mut last_old, mut last_new) = (Handle::NONE, Handle::NONE);
         for role in [Role::Trained, Role::Frozen, Role::State] {
             for (i, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.role == role) {
@@ -202,6 +204,14 @@ impl<B: Backend> Model<B> {
         self.identity = Rc::new(());
     }
 
+    /// The same on a lazy tape: layers build nodes, and values are computed when they are read, or by
+    /// [`Model::backward`].
+    #[must_use]
+    pub fn lazily(mut self) -> Self {
+        self.tape.set_lazy(true);
+        self
+    }
+
     /// The tape: for inputs, losses, and operations beside the layers. What is recorded on it is gone after
     /// [`Model::zero_grad`], the model's parameters and state stay.
     pub const fn tape(&mut self) -> &mut GrowingTape<B> {
@@ -218,6 +228,20 @@ impl<B: Backend> Model<B> {
     }
 
     pub(crate) fn forward_in(&mut self, x: Handle, trains: bool) -> Result<Handle, ModelError> {
+        self.record(x, trains, None)
+    }
+
+    /// The same, and computes every layer's output before the next layer is recorded, for `each` to see.
+    pub(crate) fn forward_watched(
+        &mut self,
+        x: Handle,
+        trains: bool,
+        each: &mut dyn FnMut(&str, &[B::Elem]),
+    ) -> Result<Handle, ModelError> {
+        self.record(x, trains, Some(each))
+    }
+
+    fn record(&mut self, x: Handle, trains: bool, each: Option<Watch<'_, B>>) -> Result<Handle, ModelError> {
         self.tape.check()?;
         let (sample, found) = (self.sample, self.tape.shape(x));
         let is_sample = found == sample;
@@ -227,6 +251,11 @@ impl<B: Backend> Model<B> {
         }
         let x = if is_sample { self.tape.reshape(x, batch) } else { x };
         let mut recorder = Recorder::new(&mut self.tape, &mut self.entries, false, trains);
+        // Taken apart for a shorter life than the caller's.
+        recorder.watch = match each {
+            Some(each) => Some(each),
+            None => None,
+        };
         let y = recorder.layer("", &*self.root, x);
         if let Some(layer) = recorder.fault_at.take()
             && let Err(error) = self.tape.check()

@@ -76,12 +76,29 @@ pub struct Recorder<'a, B: Backend> {
     pub(super) rows: Vec<Row>,
     /// The layer that was being recorded when the tape had its fault.
     pub(super) fault_at: Option<String>,
+    /// What sees every layer's output as soon as it is there.
+    pub(super) watch: Option<Watch<'a, B>>,
 }
+
+/// Gets a layer's name and its output.
+pub(super) type Watch<'a, B> = &'a mut dyn FnMut(&str, &[<B as Backend>::Elem]);
 
 impl<'a, B: Backend> Recorder<'a, B> {
     pub(super) fn new(tape: &'a mut GrowingTape<B>, entries: &'a mut Vec<Entry>, declares: bool, trains: bool) -> Self {
         let (path, rows) = (String::new(), Vec::new());
-        Self { tape, entries, next: 0, declares, trains, path, depth: 0, dropouts: 0, rows, fault_at: None }
+        Self {
+            tape,
+            entries,
+            next: 0,
+            declares,
+            trains,
+            path,
+            depth: 0,
+            dropouts: 0,
+            rows,
+            fault_at: None,
+            watch: None,
+        }
     }
 
     /// The tape, for the operations.
@@ -152,6 +169,9 @@ impl<'a, B: Backend> Recorder<'a, B> {
             let is_leaf = row == self.rows.len();
             let entries = first..self.next;
             self.rows.insert(row, Row { path, kind, depth: self.depth, output, entries, is_leaf });
+        }
+        if let Some(watch) = &mut self.watch {
+            watch(&self.path, self.tape.force(y));
         }
         if self.fault_at.is_none() && self.tape.check().is_err() {
             self.fault_at = Some(self.path.clone());

@@ -17,6 +17,11 @@ impl<B: Backend> GrowingTape<B> {
         core::mem::replace(&mut self.lazy, lazy)
     }
 
+    /// Whether values are computed when they are needed.
+    pub(crate) const fn is_lazy(&self) -> bool {
+        self.lazy
+    }
+
     /// Drops what was recorded since the mark, and a fault, and leaves gradients as they are.
     pub(crate) fn forget_since(&mut self, mark: Mark) {
         self.storage.truncate(mark.0);
