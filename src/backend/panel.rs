@@ -52,13 +52,15 @@ pub(super) unsafe fn product<B: Backend, const M: usize, const N: usize, const V
     [a_len, b_len]: [usize; 2],
     out: Out<B::Elem>,
 ) {
-    // In instructions for each term, roughly: five for two vectors of a row, two to transpose an element.
+    // In half instructions for each term, roughly: five for a vector of a row, three to transpose an element of a panel.
     let work = |rows: usize, columns: usize, panel: Walk<B::Elem>| {
-        5 * rows * columns.div_ceil(V) + if panel.side == 1 { 0 } else { 4 * columns }
+        5 * rows * columns.div_ceil(V) + if panel.side == 1 { 0 } else { 3 * columns }
     };
+    // An element of the result takes ten to get to a column.
+    let columns_of_out = 10 * m * n / k.min(K);
     // SAFETY: the transposed product has the transposed operands.
     unsafe {
-        if work(n, m, a) < work(m, n, b) {
+        if work(n, m, a) + columns_of_out < work(m, n, b) {
             let out = Out { row: out.col, col: out.row, ..out };
             columns::<B, M, N, V, K>([n, m, k], b, a, a_len, out);
         } else {
@@ -134,10 +136,22 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
         to.iter_mut().for_each(|row| *row = MaybeUninit::new([E::ZERO; N]));
     }
     let to_at = to.as_mut_ptr().cast::<E>();
-    for j in 0..width {
-        for i in 0..to.len() {
-            // SAFETY: the caller's promise; row `i` of `to` has `N` elements.
-            unsafe { *to_at.add(i * N + j) = *from.add(i * b.step + j * b.side) };
+    let mut j = 0;
+    // SAFETY: the caller's promise; row `i` of `to` has `N` elements.
+    unsafe {
+        // Four elements of a row are one vector, and one store.
+        while j + 4 <= width {
+            let columns = [0, 1, 2, 3].map(|l| from.add((j + l) * b.side));
+            for i in 0..to.len() {
+                *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i * b.step));
+            }
+            j += 4;
+        }
+        while j < width {
+            for i in 0..to.len() {
+                *to_at.add(i * N + j) = *from.add(i * b.step + j * b.side);
+            }
+            j += 1;
         }
     }
 }
