@@ -142,8 +142,14 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
         // Four elements of a row are one vector, and one store.
         while j + 4 <= width {
             let columns = [0, 1, 2, 3].map(|l| from.add((j + l) * b.side));
-            for i in 0..to.len() {
-                *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i * b.step));
+            if b.step == 1 {
+                for i in 0..to.len() {
+                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i));
+                }
+            } else {
+                for i in 0..to.len() {
+                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i * b.step));
+                }
             }
             j += 4;
         }
@@ -203,32 +209,77 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
     // SAFETY: the caller's promise; the copy has `M x N` elements.
     unsafe {
         if b.width == N && out.col == 1 {
-            return tile::<B, M, N>(k, a, b, out);
+            return strided_tile::<B, M, N>(k, a, b, out);
         }
         let mut copy = [[B::Elem::ZERO; N]; M];
+        let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
         if out.keep {
-            for j in 0..b.width {
-                for (i, row) in copy.iter_mut().enumerate() {
-                    *row.get_unchecked_mut(j) = *out.at.add(i * out.row + j * out.col);
+            copy_columns::<_, M>(b.width, out, in_copy);
+        }
+        strided_tile::<B, M, N>(k, a, b, in_copy);
+        copy_columns::<_, M>(b.width, in_copy, out);
+    }
+}
+
+/// Copies `width` columns of `M` rows.
+///
+/// # Safety
+/// Both matrices have them.
+#[inline(always)]
+unsafe fn copy_columns<E: Copy, const M: usize>(width: usize, from: Out<E>, to: Out<E>) {
+    let mut j = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if from.col == 1 && to.col == 1 {
+            while j + 4 <= width {
+                for i in 0..M {
+                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
                 }
+                j += 4;
             }
         }
-        tile::<B, M, N>(k, a, b, Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep });
-        for j in 0..b.width {
-            for (i, row) in copy.iter().enumerate() {
-                *out.at.add(i * out.row + j * out.col) = *row.get_unchecked(j);
+        while j < width {
+            for i in 0..M {
+                *to.skip(i, j).at = *from.skip(i, j).at;
             }
+            j += 1;
         }
     }
 }
 
-/// `M x N` elements of the product in registers.
+/// Three copies of the tile: where `a`'s rows are neighbours their places are constants, where its columns are, four terms
+/// share the steps to the next.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Panel<B::Elem>,
+    out: Out<B::Elem>,
+) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        if M < 4 {
+            tile::<B, M, N, 1>(k, a, b, out);
+        } else if a.side == 1 {
+            tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
+        } else if a.step == 1 {
+            tile::<B, M, N, 4>(k, Walk { step: 1, ..a }, b, out);
+        } else {
+            tile::<B, M, N, 1>(k, a, b, out);
+        }
+    }
+}
+
+/// `M x N` elements of the product in registers, `U` terms in each turn of the loop.
 ///
 /// # Safety
 /// `k` columns of `M` rows of `a`, `k` rows of `N` neighbours of `b`, and `M` rows of `N` neighbours of `out` lie within
 /// their memory.
 #[inline(always)]
-unsafe fn tile<B: Backend, const M: usize, const N: usize>(
+unsafe fn tile<B: Backend, const M: usize, const N: usize, const U: usize>(
     k: usize,
     a: Walk<B::Elem>,
     b: Panel<B::Elem>,
@@ -244,19 +295,46 @@ unsafe fn tile<B: Backend, const M: usize, const N: usize>(
                 *row = *out.at.add(i * out.row).cast();
             }
         }
-        for _ in 0..k {
-            let b_row: [B::Elem; N] = *b_at.cast();
-            for (i, row) in sums.iter_mut().enumerate() {
-                let a_value = *a_at.add(i * a.side);
-                for (sum, &b_value) in row.iter_mut().zip(&b_row) {
-                    *sum = B::mul_add(a_value, b_value, *sum);
-                }
+        let mut left = k;
+        while left >= U {
+            for u in 0..U {
+                term::<B, M, N>(&mut sums, a_at.wrapping_add(u * a.step), a.side, b_at.wrapping_add(u * b.step));
             }
-            a_at = a_at.wrapping_add(a.step);
-            b_at = b_at.wrapping_add(b.step);
+            a_at = a_at.wrapping_add(U * a.step);
+            b_at = b_at.wrapping_add(U * b.step);
+            left -= U;
+        }
+        if U > 1 {
+            for _ in 0..left {
+                term::<B, M, N>(&mut sums, a_at, a.side, b_at);
+                a_at = a_at.wrapping_add(a.step);
+                b_at = b_at.wrapping_add(b.step);
+            }
         }
         for (i, row) in sums.iter().enumerate() {
             *out.at.add(i * out.row).cast() = *row;
+        }
+    }
+}
+
+/// One term of all elements of the tile.
+///
+/// # Safety
+/// `M` rows of a column of `a` can be read, and `N` neighbours of `b`.
+#[inline(always)]
+unsafe fn term<B: Backend, const M: usize, const N: usize>(
+    sums: &mut [[B::Elem; N]; M],
+    a: *const B::Elem,
+    a_side: usize,
+    b: *const B::Elem,
+) {
+    // SAFETY: the caller's promise.
+    let b_row: [B::Elem; N] = unsafe { *b.cast() };
+    for (i, row) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        let a_value = unsafe { *a.add(i * a_side) };
+        for (sum, &b_value) in row.iter_mut().zip(&b_row) {
+            *sum = B::mul_add(a_value, b_value, *sum);
         }
     }
 }

@@ -127,7 +127,9 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         let out = Out { at: c.as_mut_ptr(), row: c_row, col: 1, keep };
         // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
         unsafe {
-            match (VECTOR, size_of::<E>()) {
+            // A single row by a transposed matrix would need every element of a panel once.
+            let vectors = if sizes[0] == 1 && b.side != 1 { 0 } else { VECTOR };
+            match (vectors, size_of::<E>()) {
                 (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
                 (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),

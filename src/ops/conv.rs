@@ -249,13 +249,11 @@ impl Geometry {
         let x = x.get(block.x..).unwrap_or_default();
         self.for_each_run(block, |run| {
             let to = columns.get_mut(run.at..run.at + self.out_width).unwrap_or_default();
-            let Some(from) = run.image.and_then(|image| x.get(image..)) else {
-                return to.fill(E::ZERO);
-            };
-            let (to, after) = to.split_at_mut_checked(run.columns.end).unwrap_or_default();
-            let (before, to) = to.split_at_mut_checked(run.columns.start).unwrap_or_default();
-            before.fill(E::ZERO);
-            after.fill(E::ZERO);
+            let from = run.image.and_then(|image| x.get(image..)).unwrap_or_default();
+            if from.is_empty() || run.columns.len() < to.len() {
+                to.fill(E::ZERO);
+            }
+            let to = to.get_mut(run.columns).unwrap_or_default();
             copy_every(self.stride[1], from, to);
         });
     }
@@ -325,23 +323,51 @@ impl Geometry {
 /// Copies every `stride`-th element of `from`, as many as there is room for.
 #[inline(always)]
 fn copy_every<E: Real>(stride: usize, from: &[E], to: &mut [E]) {
-    if stride == 1 {
-        return to.iter_mut().zip(from).for_each(|(to, &from)| *to = from);
-    }
-    for (to, from) in to.iter_mut().zip(from.chunks(stride.max(1))) {
-        *to = from.first().copied().unwrap_or_default();
+    match stride {
+        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to = from),
+        // The usual one besides, four at a time.
+        2 => {
+            let (fours, eights) = (to.as_chunks_mut::<4>().0, from.as_chunks::<8>().0);
+            for (to, from) in fours.iter_mut().zip(eights) {
+                *to = [from[0], from[2], from[4], from[6]];
+            }
+            let mut i = 4 * fours.len().min(eights.len());
+            while let (Some(to), Some(&from)) = (to.get_mut(i), from.get(2 * i)) {
+                *to = from;
+                i += 1;
+            }
+        }
+        _ => {
+            for (to, from) in to.iter_mut().zip(from.chunks(stride.max(1))) {
+                *to = from.first().copied().unwrap_or_default();
+            }
+        }
     }
 }
 
 /// Adds the elements of `from` to every `stride`-th of `to`.
 #[inline(always)]
 fn add_to_every<E: Real>(stride: usize, to: &mut [E], from: &[E]) {
-    if stride == 1 {
-        return to.iter_mut().zip(from).for_each(|(to, &from)| *to += from);
-    }
-    for (to, &from) in to.chunks_mut(stride.max(1)).zip(from) {
-        if let Some(to) = to.first_mut() {
-            *to += from;
+    match stride {
+        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to += from),
+        2 => {
+            let (eights, fours) = (to.as_chunks_mut::<8>().0, from.as_chunks::<4>().0);
+            for (to, from) in eights.iter_mut().zip(fours) {
+                to[0] += from[0];
+                to[2] += from[1];
+                to[4] += from[2];
+                to[6] += from[3];
+            }
+            let mut i = 4 * fours.len().min(eights.len());
+            while let (Some(to), Some(&from)) = (to.get_mut(2 * i), from.get(i)) {
+                *to += from;
+                i += 1;
+            }
+        }
+        _ => {
+            for (to, &from) in to.chunks_mut(stride.max(1)).zip(from) {
+                to.iter_mut().take(1).for_each(|to| *to += from);
+            }
         }
     }
 }
