@@ -6,7 +6,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{Backend, Real};
+use super::{Backend, Real, Strict};
 
 /// A loop with its operands.
 pub(crate) trait Kernel<E: Real> {
@@ -63,4 +63,27 @@ fn avx2<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     kernel.run::<B::Fused, 64>()
+}
+
+/// Where the first element lies that is infinite or NaN.
+pub(crate) fn first_not_finite<E: Real>(x: &[E]) -> Option<usize> {
+    if dispatch::<Strict<E>, _>(AllFinite(x)) { None } else { x.iter().position(|x| !x.is_finite()) }
+}
+
+/// Whether it is certain that no element is infinite or NaN. Without vectors the search itself is as quick.
+struct AllFinite<'a, E>(&'a [E]);
+
+impl<E: Real> Kernel<E> for AllFinite<'_, E> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> bool {
+        if VECTOR == 0 {
+            return false;
+        }
+        // Without a way out, so that it becomes vectors, but in blocks.
+        let (blocks, rest) = self.0.as_chunks::<64>();
+        let all = |x: &[E]| x.iter().fold(true, |all, x| all & x.is_finite());
+        blocks.iter().all(|block| all(block)) && all(rest)
+    }
 }
