@@ -2,7 +2,9 @@
 //! `dx = dy f'(x)` in place of `dy`.
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, Reads};
+use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real};
+use core::marker::PhantomData;
 
 /// An element-wise function. Its settings are scalars in the node's arguments.
 pub(super) trait Unary<B: Backend>: 'static {
@@ -37,8 +39,24 @@ pub(super) fn number<E: Real>(number: f64) -> E {
 
 fn forward<B: Backend, F: Unary<B>>(call: ForwardCall<'_, B::Elem>) {
     // A copy, so that the loop need not read them again after every element that it writes.
-    let args = *call.args;
-    call.y.iter_mut().for_each(|y| *y = F::value(*y, &args));
+    dispatch::<B, _>(Values::<B, F> { y: call.y, args: *call.args, function: PhantomData });
+}
+
+struct Values<'a, B: Backend, F> {
+    y: &'a mut [B::Elem],
+    args: Args,
+    function: PhantomData<F>,
+}
+
+impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Values<'_, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        for y in self.y {
+            *y = F::value(*y, &self.args);
+        }
+    }
 }
 
 fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
@@ -48,8 +66,24 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
         return;
     }
     let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
-    for (dx, &read) in call.dx.iter_mut().zip(read) {
-        *dx = F::gradient(read, *dx, &args);
+    dispatch::<B, _>(Gradients::<B, F> { dx: call.dx, read, args, function: PhantomData });
+}
+
+struct Gradients<'a, B: Backend, F> {
+    dx: &'a mut [B::Elem],
+    read: &'a [B::Elem],
+    args: Args,
+    function: PhantomData<F>,
+}
+
+impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Gradients<'_, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        for (dx, &read) in self.dx.iter_mut().zip(self.read) {
+            *dx = F::gradient(read, *dx, &self.args);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Place, RunError, Space};
 use crate::backend::Real;
+use crate::backend::dispatch::first_not_finite;
 use crate::graph::Name;
 use crate::init::Init;
 use crate::optim::Group;
@@ -156,7 +157,7 @@ impl Input<'_> {
         let fault = if self.classes > 0 {
             data.iter().position(|x| x.to_index().is_none_or(|index| index >= self.classes))
         } else {
-            data.iter().position(|x| !x.is_finite())
+            first_not_finite(data)
         };
         let Some((element, value)) = fault.and_then(|i| Some((i, data.get(i)?.to_f32()))) else {
             return Ok(());
