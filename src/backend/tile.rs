@@ -133,8 +133,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
                 (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
                 (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
-                (32, 8) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
-                (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
+                (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
                 (16, 8) => panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out),
                 _ => all_columns::<C>(sizes, a, b, out.at, out.row, keep),
             }

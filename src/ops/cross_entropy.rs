@@ -165,7 +165,7 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
             let weights = smoothing.of_row::<T>(target, classes, row);
             x.for_each(|class, x| {
-                *x = *x - largest;
+                *x -= largest;
                 let weight = weights(class);
                 if weight != B::Elem::ZERO {
                     total += weight;
