@@ -18,12 +18,13 @@ pub(crate) trait Kernel<E: Real> {
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> Self::Output;
 }
 
-/// Bytes of the vectors that every machine of the target has. WebAssembly's have their tile in `tile.rs`.
+/// Bytes of the vectors that every machine of the target has, and that are worth a loop of their own: WebAssembly's and SSE's
+/// are served by the tile in `tile.rs`.
 const VECTOR: usize = if cfg!(target_feature = "avx512f") {
     64
 } else if cfg!(target_feature = "avx2") {
     32
-} else if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+} else if cfg!(target_arch = "aarch64") {
     16
 } else {
     0
@@ -46,7 +47,7 @@ pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
             return unsafe { avx2::<B, K>(kernel) };
         }
     }
-    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+    if cfg!(all(feature = "std", any(target_feature = "fma", target_arch = "aarch64"))) {
         kernel.run::<B::Fused, VECTOR>()
     } else {
         kernel.run::<B, VECTOR>()

@@ -123,6 +123,10 @@ pub trait Real:
     #[must_use]
     fn powf(self, exponent: Self) -> Self;
 
+    /// `self * b + c`, rounded once with `std`; without, where no target has the operation at hand, rounded twice.
+    #[must_use]
+    fn fused_mul_add(self, b: Self, c: Self) -> Self;
+
     /// The larger; NaN where one is NaN.
     #[must_use]
     #[inline(always)]
@@ -189,6 +193,14 @@ macro_rules! real {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 $sqrt(self)
+            }
+            #[inline(always)]
+            #[allow(clippy::disallowed_methods)] // What is banned elsewhere is asked for here.
+            fn fused_mul_add(self, b: Self, c: Self) -> Self {
+                #[cfg(feature = "std")]
+                return self.mul_add(b, c);
+                #[cfg(not(feature = "std"))]
+                return self * b + c;
             }
             #[inline(always)]
             fn exp(self) -> Self {

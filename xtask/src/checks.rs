@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    firmware, process,
+    firmware, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup,
     workspace::Workspace,
@@ -56,6 +56,8 @@ const CHECKS: &[Check] = &[
     call("docs", docs),
 
     call("example: digits", digits),
+
+    call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
     call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),
