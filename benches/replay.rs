@@ -16,7 +16,7 @@ use slabgrad::prelude::*;
 use slabgrad::tape::{GrowingTape, Handle};
 
 const BATCH: usize = 32;
-const RUNS: usize = 40;
+const RUNS: usize = 200;
 
 struct Counting;
 

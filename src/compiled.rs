@@ -107,20 +107,22 @@ impl core::fmt::Display for Use {
 }
 
 /// What is recorded beside the model.
-enum Purpose<L> {
-    Training(Training, L),
-    Evaluation(L),
-    Inference,
+struct Purpose<L> {
+    use_: Use,
+    training: Option<Training>,
+    loss: Option<L>,
 }
 
 impl<L> Purpose<L> {
-    const fn use_(&self) -> Use {
-        match self {
-            Self::Training(..) => Use::Training,
-            Self::Evaluation(_) => Use::Evaluation,
-            Self::Inference => Use::Inference,
-        }
+    const fn training(training: Training, loss: L) -> Self {
+        Self { use_: Use::Training, training: Some(training), loss: Some(loss) }
     }
+
+    const fn evaluation(loss: L) -> Self {
+        Self { use_: Use::Evaluation, training: None, loss: Some(loss) }
+    }
+
+    const INFERENCE: Self = Self { use_: Use::Inference, training: None, loss: None };
 }
 
 /// Why a step cannot be compiled or replayed. The model is as it was.
@@ -239,7 +241,7 @@ impl<B: Backend> Context<B> {
     ) -> Result<B::Elem, CompileError> {
         model.make_room_for_moments(O::SLOTS);
         let training = self.training.for_slots(O::SLOTS);
-        self.prepare(model, Purpose::Training(training, loss), x, extra)?;
+        self.prepare(model, Purpose::training(training, loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.step(memory, inputs, optimizer))
     }
 
@@ -257,7 +259,7 @@ impl<B: Backend> Context<B> {
         extra: &[Input<'_, B::Elem>],
     ) -> Result<B::Elem, CompileError> {
         model.make_room_for_moments(O::SLOTS);
-        self.prepare(model, Purpose::Training(self.training.for_slots(O::SLOTS), loss), x, extra)?;
+        self.prepare(model, Purpose::training(self.training.for_slots(O::SLOTS), loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.gradients(memory, inputs))
     }
 
@@ -276,7 +278,7 @@ impl<B: Backend> Context<B> {
     #[track_caller]
     pub fn forward(&mut self, model: &mut Model<B>, x: Input<'_, B::Elem>) -> Result<&[B::Elem], CompileError> {
         type NoLoss<B> = fn(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle;
-        self.prepare(model, Purpose::<NoLoss<B>>::Inference, x, &[])?;
+        self.prepare(model, Purpose::<NoLoss<B>>::INFERENCE, x, &[])?;
         self.replay(model, x, &[], |program, memory, inputs| program.run(memory, inputs))?;
         Ok(self.output().unwrap_or_default())
     }
@@ -293,7 +295,7 @@ impl<B: Backend> Context<B> {
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
     ) -> Result<B::Elem, CompileError> {
-        self.prepare(model, Purpose::Evaluation(loss), x, extra)?;
+        self.prepare(model, Purpose::evaluation(loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.run(memory, inputs))?;
         // The loss is recorded after the output that it is of.
         let loss = self.outputs().last().and_then(|loss| loss.first());
@@ -324,7 +326,7 @@ impl<B: Backend> Context<B> {
         extra: &[Input<'_, B::Elem>],
     ) -> Result<(), CompileError> {
         model.make_room_for_moments(O::SLOTS);
-        self.prepare(model, Purpose::Training(self.training.for_slots(O::SLOTS), loss), x, extra)
+        self.prepare(model, Purpose::training(self.training.for_slots(O::SLOTS), loss), x, extra)
     }
 
     /// Compiles a loss without computing it.
@@ -336,7 +338,7 @@ impl<B: Backend> Context<B> {
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
     ) -> Result<(), CompileError> {
-        self.prepare(model, Purpose::Evaluation(loss), x, extra)
+        self.prepare(model, Purpose::evaluation(loss), x, extra)
     }
 
     /// Checks elements as every run checks those of input `given`: 0 is the input itself, then come the extra ones.
@@ -369,8 +371,8 @@ impl<B: Backend> Context<B> {
             self.compiled = Some(compile(model, purpose, x, extra)?);
             return Ok(());
         };
-        if compiled.use_ != purpose.use_() {
-            return Err(CompileError::OtherUse { compiled: compiled.use_, found: purpose.use_() });
+        if compiled.use_ != purpose.use_ {
+            return Err(CompileError::OtherUse { compiled: compiled.use_, found: purpose.use_ });
         }
         if compiled.shapes.len() != 1 + extra.len() {
             return Err(CompileError::InputCount { compiled: compiled.shapes.len(), found: 1 + extra.len() });
@@ -431,7 +433,8 @@ pub(crate) fn stats<B: Backend>(
 ) -> Result<Stats, CompileError> {
     let training = Training::with_slots(0).for_slots(2);
     let sum = |tape: &mut GrowingTape<B>, y: Handle, _: &[Handle]| tape.sum(y, &[], false);
-    Ok(compile(model, trains.then_some((training, sum)), x, &[])?.report.stats().clone())
+    let purpose = if trains { Purpose::training(training, sum) } else { Purpose::INFERENCE };
+    Ok(compile(model, purpose, x, &[])?.report.stats().clone())
 }
 
 #[track_caller]
@@ -465,13 +468,9 @@ where
 {
     let input = model.tape.constant(x.0, x.1);
     let extras: Vec<Handle> = extra.iter().map(|(shape, data)| model.tape.constant(*shape, data)).collect();
-    let use_ = purpose.use_();
+    let Purpose { use_, training, loss } = purpose;
     let output = model.forward_in(input, use_ == Use::Training)?;
-    let (training, loss) = match purpose {
-        Purpose::Training(training, loss) => (Some(training), Some(loss(&mut model.tape, output, &extras))),
-        Purpose::Evaluation(loss) => (None, Some(loss(&mut model.tape, output, &extras))),
-        Purpose::Inference => (None, None),
-    };
+    let loss = loss.map(|loss| loss(&mut model.tape, output, &extras));
     model.tape.check().map_err(ModelError::from)?;
     if let Some(loss) = loss
         && model.tape.shape(loss).len() != 1
