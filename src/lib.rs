@@ -74,8 +74,8 @@ pub mod testing;
 #[cfg(feature = "alloc")]
 pub mod train;
 
-/// The README's program runs as written.
-#[cfg(doctest)]
+/// The README's programs run as written.
+#[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
