@@ -40,7 +40,7 @@
 //! # Features
 //!
 //! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
-//! result; `defmt` adds `defmt::Format` to the error types.
+//! result; `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops.
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -71,9 +71,11 @@ pub mod shape;
 pub mod tape;
 #[cfg(any(feature = "alloc", test))]
 pub mod testing;
+#[cfg(feature = "alloc")]
+pub mod train;
 
-/// The README's program runs as written.
-#[cfg(doctest)]
+/// The README's programs run as written.
+#[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

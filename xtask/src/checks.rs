@@ -43,12 +43,13 @@ const CHECKS: &[Check] = &[
     firmware("format: firmware", "fmt --check"),
 
     root("clippy: workspace", "clippy --workspace --all-targets -- -D warnings"),
+    root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
     root("clippy: core", "clippy -p slabgrad --no-default-features -- -D warnings"),
     root("clippy: alloc", "clippy -p slabgrad --no-default-features --features alloc -- -D warnings"),
     // In the release profile, which shares its procedural macros and build scripts with the builds below.
     firmware("clippy: firmware", "clippy --release --target thumbv7em-none-eabihf -- -D warnings"),
 
-    root("test: workspace", "test --workspace"),
+    root("test: workspace", "test --workspace --features slabgrad/progress"),
     root("test: core", "test -p slabgrad --no-default-features"),
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
