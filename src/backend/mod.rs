@@ -215,11 +215,6 @@ pub struct Strict<T>(PhantomData<T>);
 impl<T: Real> Backend for Strict<T> {
     type Elem = T;
     type Fused = Self;
-
-    #[inline]
-    fn matmul(sizes: [usize; 3], a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], c_row: usize, start: Start) {
-        T::strict_matmul(sizes, a, b, c, c_row, start);
-    }
 }
 
 /// As [`Strict`], but on a machine with fused multiply-add the terms of matrix products, and so of linear layers and
@@ -250,11 +245,6 @@ pub struct Fast<T>(PhantomData<T>);
 impl<T: Real> Backend for Fast<T> {
     type Elem = T;
     type Fused = Fused<T>;
-
-    #[inline]
-    fn matmul(sizes: [usize; 3], a: Matrix<'_, T>, b: Matrix<'_, T>, c: &mut [T], c_row: usize, start: Start) {
-        T::fast_matmul(sizes, a, b, c, c_row, start);
-    }
 }
 
 /// The arithmetic of [`Fast`] where the machine fuses. It is no backend to name: elsewhere a fused operation is a slow

@@ -2,7 +2,7 @@
 //! target.
 
 use super::functions::{double, single};
-use super::{Fast, Matrix, Start, Strict, sqrt, tile};
+use super::sqrt;
 
 use core::fmt::{Debug, Display};
 use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -143,28 +143,6 @@ pub trait Real:
         if other < self || other.is_nan() { other } else { self }
     }
 
-    /// [`Backend::matmul`](super::Backend::matmul) of `Strict`. By element type, so that its tiles are compiled with this crate
-    /// and not again in every crate that trains.
-    #[doc(hidden)]
-    fn strict_matmul(
-        sizes: [usize; 3],
-        a: Matrix<'_, Self>,
-        b: Matrix<'_, Self>,
-        c: &mut [Self],
-        c_row: usize,
-        start: Start,
-    );
-    /// The same of `Fast`.
-    #[doc(hidden)]
-    fn fast_matmul(
-        sizes: [usize; 3],
-        a: Matrix<'_, Self>,
-        b: Matrix<'_, Self>,
-        c: &mut [Self],
-        c_row: usize,
-        start: Start,
-    );
-
     /// Whether this is a NaN.
     #[must_use]
     #[inline(always)]
@@ -183,26 +161,6 @@ macro_rules! real {
             const INFINITY: Self = $t::INFINITY;
             const PRECISION: u32 = $precision;
 
-            fn strict_matmul(
-                sizes: [usize; 3],
-                a: Matrix<'_, Self>,
-                b: Matrix<'_, Self>,
-                c: &mut [Self],
-                c_row: usize,
-                start: Start,
-            ) {
-                tile::matmul::<Strict<$t>>(sizes, a, b, c, c_row, start);
-            }
-            fn fast_matmul(
-                sizes: [usize; 3],
-                a: Matrix<'_, Self>,
-                b: Matrix<'_, Self>,
-                c: &mut [Self],
-                c_row: usize,
-                start: Start,
-            ) {
-                tile::matmul::<Fast<$t>>(sizes, a, b, c, c_row, start);
-            }
             #[inline(always)]
             fn from_usize(n: usize) -> Self {
                 n as u32 as $t

@@ -128,20 +128,14 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
         unsafe {
             // A single row by a transposed matrix would need every element of a panel once.
-            if const { VECTOR == 0 } || (sizes[0] == 1 && b.side != 1) {
-                return all_columns::<C>(sizes, a, b, out.at, out.row, keep);
-            }
-            // By constants, so that no tile is compiled that is never used.
-            if const { VECTOR == 64 && size_of::<E>() == 4 } {
-                panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out);
-            } else if const { VECTOR == 64 } {
-                panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out);
-            } else if const { VECTOR == 32 && size_of::<E>() == 4 } {
-                panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out);
-            } else if const { VECTOR / size_of::<E>() == 4 } {
-                panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out);
-            } else if const { VECTOR == 16 } {
-                panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out);
+            let vectors = if sizes[0] == 1 && b.side != 1 { 0 } else { VECTOR };
+            match (vectors, size_of::<E>()) {
+                (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
+                (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
+                (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
+                (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
+                (16, 8) => panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out),
+                _ => all_columns::<C>(sizes, a, b, out.at, out.row, keep),
             }
         }
     }
