@@ -292,36 +292,66 @@ mod tests {
         }
     }
 
+    fn values(n: usize, seed: u32) -> std::vec::Vec<f32> {
+        (0..n as u32).map(|i| ((i * 7919 + seed) % 1009) as f32 / 97.0 - 5.0).collect()
+    }
+
+    /// Compares the product on every kind of vectors with the definition, for operands as they are and transposed. No
+    /// vectors but the target's are needed for that: the loops are the same, however they are compiled.
+    fn check([m, n, k]: [usize; 3]) {
+        let (a, b, c_row) = (values(m * k, 3), values(k * n, 5), n + 3);
+        let c = values(m * c_row, 7);
+        for (a_row, a_col) in [(k, 1), (1, m)] {
+            for (b_row, b_col) in [(n, 1), (1, k)] {
+                for start in [Start::Zero, Start::Output] {
+                    let a = Matrix { data: &a[..], row: a_row, col: a_col };
+                    let b = Matrix { data: &b[..], row: b_row, col: b_col };
+                    let mut want = c.clone();
+                    reference([m, n, k], a, b, &mut want, c_row, start);
+                    let same = |what: &str, got: &[f32]| {
+                        assert!(
+                            want.iter().zip(got).all(|(w, g)| w.to_bits() == g.to_bits()),
+                            "{m} x {n} x {k}, strides {a_row} {a_col} {b_row} {b_col}, {start:?}, {what}"
+                        );
+                    };
+                    let mut got = c.clone();
+                    matmul::<Strict<f32>>([m, n, k], a, b, &mut got, c_row, start);
+                    same("this machine's", &got);
+                    if m * n * k == 0 {
+                        continue;
+                    }
+                    let keep = start == Start::Output;
+                    let run = |what: &str, run: fn(Product<'_, f32>)| {
+                        let mut got = c.clone();
+                        run(Product { sizes: [m, n, k], a, b, c: &mut got, c_row, keep });
+                        same(what, &got);
+                    };
+                    run("no vectors", Product::run::<Strict<f32>, 0>);
+                    run("16 bytes", Product::run::<Strict<f32>, 16>);
+                    run("32 bytes", Product::run::<Strict<f32>, 32>);
+                    run("64 bytes", Product::run::<Strict<f32>, 64>);
+                }
+            }
+        }
+    }
+
     #[test]
     fn every_tile_and_stride_gives_the_bits_of_the_definition() {
-        let values = |n: usize, seed: u32| -> std::vec::Vec<f32> {
-            (0..n as u32).map(|i| ((i * 7919 + seed) % 1009) as f32 / 97.0 - 5.0).collect()
-        };
         let sizes: &[usize] = if cfg!(miri) { &[1, 5, 9] } else { &[0, 1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 17] };
         for &m in sizes {
             for &n in sizes {
                 for k in [0, 1, 2, 11] {
-                    let (a, b) = (values(m * k, 3), values(k * n, 5));
-                    let c_row = n + 3;
-                    let c = values(m * c_row, 7);
-                    for (a_row, a_col) in [(k, 1), (1, m)] {
-                        for (b_row, b_col) in [(n, 1), (1, k)] {
-                            for start in [Start::Zero, Start::Output] {
-                                let (mut want, mut got) = (c.clone(), c.clone());
-                                let a = Matrix { data: &a[..], row: a_row, col: a_col };
-                                let b = Matrix { data: &b[..], row: b_row, col: b_col };
-                                reference([m, n, k], a, b, &mut want, c_row, start);
-                                matmul::<Strict<f32>>([m, n, k], a, b, &mut got, c_row, start);
-                                assert!(
-                                    want.iter().zip(&got).all(|(w, g)| w.to_bits() == g.to_bits()),
-                                    "{m} x {n} x {k}, strides {a_row} {a_col} {b_row} {b_col}, {start:?}"
-                                );
-                            }
-                        }
-                    }
+                    check([m, n, k]);
                 }
             }
         }
+        // More than one panel, and more terms than a panel has.
+        let large: &[[usize; 3]] = if cfg!(miri) {
+            &[[3, 35, 9], [19, 2, 130]]
+        } else {
+            &[[40, 70, 300], [70, 40, 130], [1, 70, 300], [35, 9, 600], [16, 32, 64], [32, 28, 144]]
+        };
+        large.iter().for_each(|&sizes| check(sizes));
     }
 
     #[test]
