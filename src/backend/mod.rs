@@ -7,10 +7,14 @@ pub(crate) mod dispatch;
 mod functions;
 mod panel;
 mod real;
+#[cfg(feature = "std")]
+pub(crate) mod registry;
 mod sqrt;
 pub(crate) mod tile;
 
 pub use real::Real;
+#[cfg(feature = "std")]
+pub use registry::{MatmulKernel, UpdateKernel, register_matmul_kernel, register_update_kernel};
 pub use tile::{Matrix, Start};
 
 use core::marker::PhantomData;

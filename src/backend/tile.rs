@@ -102,6 +102,11 @@ pub(crate) fn matmul<B: Backend>(
     if !all_fit {
         return;
     }
+    #[cfg(feature = "std")]
+    if let Some(kernel) = super::registry::matmul_kernel() {
+        kernel([m, n, k], a, b, c, c_row, start);
+        return;
+    }
     dispatch::<B, _>(Product { sizes: [m, n, k], a, b, c, c_row, keep: start == Start::Output });
 }
 

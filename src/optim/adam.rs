@@ -45,16 +45,24 @@ pub struct Adam<E = f32, const AMSGRAD: bool = false> {
 /// [`Adam`] that divides by the root of the largest second moment so far.
 pub type AmsGrad<E = f32> = Adam<E, true>;
 
-/// The coefficients of a step of [`Adam`].
+/// The coefficients of a step of [`Adam`]: with gradient g, `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`,
+/// `p -= rate m / (√v root_scale + ε)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamCoefficients<E> {
-    learning_rate: E,
-    betas: [E; 2],
-    rest: [E; 2],
-    rate: E,
-    root_scale: E,
-    epsilon: E,
-    decoupled: bool,
+    /// The learning rate, which decoupled weight decay is multiplied by.
+    pub learning_rate: E,
+    /// β₁ and β₂.
+    pub betas: [E; 2],
+    /// 1 - β₁ and 1 - β₂.
+    pub rest: [E; 2],
+    /// The learning rate with the correction for the start of m, and in the fast form for that of v.
+    pub rate: E,
+    /// The correction for the start of v, under the root; 1 in the fast form.
+    pub root_scale: E,
+    /// ε.
+    pub epsilon: E,
+    /// Whether weight decay is taken from the parameter instead of added to the gradient.
+    pub decoupled: bool,
 }
 
 /// 1 - βᵗ for the next t, from what is kept of the last: βᵗ, and 1 - βᵗ gathered as a moment gathers its gradients. In double

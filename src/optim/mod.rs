@@ -29,11 +29,11 @@ pub use sgd::{Momentum, Sgd, SgdCoefficients};
 use crate::backend::{Backend, Real};
 
 /// An update rule.
-pub trait Optimizer<B: Backend> {
+pub trait Optimizer<B: Backend>: 'static {
     /// How many slots of moments it keeps: three at the most.
     const SLOTS: usize;
     /// The coefficients of one step.
-    type Coefficients;
+    type Coefficients: 'static;
 
     /// Looks for a setting that it cannot have.
     ///

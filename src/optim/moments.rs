@@ -76,6 +76,10 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
     };
     let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
     let params = params.get_mut(range.clone()).unwrap_or_default();
+    #[cfg(feature = "std")]
+    if let Some(kernel) = crate::backend::registry::update_kernel::<B, O>() {
+        return kernel(coefficients, group, params, grads, moments);
+    }
     dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
 }
 
