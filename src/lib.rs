@@ -54,6 +54,7 @@ extern crate std;
 extern crate alloc;
 
 pub mod backend;
+pub mod checkpoint;
 pub mod diagnostics;
 pub mod error;
 pub mod graph;

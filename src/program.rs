@@ -367,7 +367,7 @@ impl<B: Backend> Program<'_, B> {
         self.tensors.iter().find(|tensor| tensor.name == *name)
     }
 
-    fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
+    pub(crate) fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
         let sizes = &self.sizes;
         memory::exactly(Space::Params, sizes.params, memory.params.len())?;
         memory::at_least(Space::State, sizes.state, memory.state.len())?;

@@ -72,7 +72,7 @@ pub(super) enum Kind<B: Backend> {
 /// A recorded value.
 pub struct Node<B: Backend> {
     pub(super) kind: Kind<B>,
-    pub(super) spec: Spec,
+    pub(crate) spec: Spec,
     pub(super) inputs: [Var; MAX_INPUTS],
     pub(super) input_count: u8,
     /// The node whose value and gradient it shares: itself, unless it is a view.
@@ -121,11 +121,15 @@ impl<B: Backend> Node<B> {
         self.spec.shape.len()
     }
 
-    pub(super) const fn is_parameter(&self) -> bool {
+    pub(crate) const fn is_parameter(&self) -> bool {
         matches!(self.kind, Kind::Parameter(_))
     }
 
-    pub(super) fn value_range(&self) -> core::ops::Range<usize> {
+    pub(crate) const fn is_state(&self) -> bool {
+        matches!(self.kind, Kind::State)
+    }
+
+    pub(crate) fn value_range(&self) -> core::ops::Range<usize> {
         self.value as usize..self.value as usize + self.len()
     }
 
