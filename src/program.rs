@@ -15,6 +15,7 @@ mod tables;
 
 pub use error::RunError;
 pub use memory::{Memory, Space};
+pub(crate) use memory::{at_least, exactly};
 use step::Pass;
 pub use step::Step;
 pub(crate) use step::{Action, Place};
@@ -367,7 +368,7 @@ impl<B: Backend> Program<'_, B> {
         self.tensors.iter().find(|tensor| tensor.name == *name)
     }
 
-    pub(crate) fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
+    fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
         let sizes = &self.sizes;
         memory::exactly(Space::Params, sizes.params, memory.params.len())?;
         memory::at_least(Space::State, sizes.state, memory.state.len())?;

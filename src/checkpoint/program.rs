@@ -7,7 +7,7 @@ use super::target::{copy_into, load};
 use super::{Block, Element, Encoder, Header, Image, ImageError, SaveError, Sink, Target};
 use crate::backend::Backend;
 use crate::optim;
-use crate::program::{Memory, Program, RunError, Space};
+use crate::program::{Memory, Program, RunError, Space, at_least, exactly};
 
 /// What an image is to hold: parameters and state always, the rest as asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,24 +57,27 @@ pub struct ProgramTarget<'p, 'm, 'a, B: Backend> {
     part: Part,
 }
 
+impl<B: Backend> ProgramTarget<'_, '_, '_, B> {
+    fn takes_moments(&self) -> bool {
+        self.part == Part::All && self.program.moments_len() > 0
+    }
+}
+
 impl<B: Backend> Target for ProgramTarget<'_, '_, '_, B> {
     fn check(&self, header: &Header) -> Result<(), ImageError> {
         let program = self.program;
-        program.check_memory(self.memory)?;
+        program.check_spaces(self.memory, self.takes_moments())?;
         header.check::<B::Elem>(program.fingerprint())?;
         header.check_len(Block::Params, program.params_len())?;
         header.check_len(Block::State, program.state_len())?;
-        if self.part == Part::All && program.moments_len() > 0 {
-            header.check_len(Block::Moments, program.moments_len())?;
-        }
-        Ok(())
+        if self.takes_moments() { header.check_len(Block::Moments, program.moments_len()) } else { Ok(()) }
     }
 
     fn place(&mut self, block: Block, start: usize, bytes: &[u8]) {
         let elements = match block {
             Block::Params => &mut *self.memory.params,
             Block::State => &mut *self.memory.state,
-            Block::Moments if self.part == Part::All && self.program.moments_len() > 0 => &mut *self.memory.moments,
+            Block::Moments if self.takes_moments() => &mut *self.memory.moments,
             _ => return,
         };
         copy_into(elements, start, bytes);
@@ -113,13 +116,9 @@ impl<B: Backend> Program<'_, B> {
         memory: &'m Memory<'_, B::Elem>,
         contents: Contents<'m>,
     ) -> Result<Encoder<'m, B::Elem>, SaveError<Infallible>> {
-        self.check_memory(memory)?;
+        self.check_spaces(memory, contents.moments)?;
         let frozen = if contents.frozen { self.frozen_len() } else { 0 };
-        if frozen > memory.frozen.len() {
-            let (expected, found) = (frozen, memory.frozen.len());
-            let space = Space::Frozen;
-            return Err(RunError::SpaceLength { space, expected, found }.into());
-        }
+        at_least(Space::Frozen, frozen, memory.frozen.len())?;
         let moments = if contents.moments { self.moments_len() } else { 0 };
         let blocks = [
             memory.frozen.get(..frozen).unwrap_or_default(),
@@ -183,5 +182,12 @@ impl<B: Backend> Program<'_, B> {
         image.header().check::<B::Elem>(self.fingerprint())?;
         image.header().check_len(Block::Frozen, self.frozen_len())?;
         image.elements(Block::Frozen)
+    }
+
+    /// That the spaces which are saved or loaded are there.
+    fn check_spaces(&self, memory: &Memory<'_, B::Elem>, moments: bool) -> Result<(), RunError> {
+        exactly(Space::Params, self.params_len(), memory.params.len())?;
+        at_least(Space::State, self.state_len(), memory.state.len())?;
+        at_least(Space::Moments, if moments { self.moments_len() } else { 0 }, memory.moments.len())
     }
 }
