@@ -42,9 +42,15 @@
 
 mod encode;
 mod error;
+#[cfg(feature = "flash")]
+mod flash;
+#[cfg(feature = "flash-async")]
+mod flash_async;
 mod header;
 mod image;
 mod program;
+#[cfg(feature = "flash")]
+mod record;
 mod tape;
 mod target;
 
@@ -52,11 +58,17 @@ mod target;
 pub use encode::Io;
 pub use encode::{Encoder, Sink, SliceTooShort};
 pub use error::{ImageError, SaveError};
+#[cfg(feature = "flash")]
+pub use flash::Slots;
+#[cfg(feature = "flash-async")]
+pub use flash_async::AsyncSlots;
 pub use header::{Block, Element, HEADER_LEN, Header, VERSION};
 pub use image::{Aligned, Image};
 pub use program::{Contents, ProgramTarget};
+#[cfg(feature = "flash")]
+pub use record::FlashError;
 pub use tape::TapeTarget;
-pub use target::{Target, load};
+pub use target::{Target, UserBytes, load};
 
 /// The lengths of all blocks as a header has them.
 fn lengths<E>(elements: [usize; 4], user: usize) -> Result<[u32; 5], SaveError<E>> {

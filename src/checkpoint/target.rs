@@ -28,6 +28,56 @@ impl<T: Target> Target for &mut T {
     }
 }
 
+/// Both: a program's memory and the caller's own bytes, for instance.
+impl<T: Target, U: Target> Target for (T, U) {
+    fn check(&self, header: &Header) -> Result<(), ImageError> {
+        self.0.check(header)?;
+        self.1.check(header)
+    }
+
+    fn place(&mut self, block: Block, start: usize, bytes: &[u8]) {
+        self.0.place(block, start, bytes);
+        self.1.place(block, start, bytes);
+    }
+}
+
+/// The caller's own bytes in an image, as what it is loaded into.
+#[derive(Debug)]
+pub struct UserBytes<'b> {
+    buffer: &'b mut [u8],
+    len: usize,
+}
+
+impl<'b> UserBytes<'b> {
+    /// Takes the bytes into this buffer.
+    #[must_use]
+    pub const fn new(buffer: &'b mut [u8]) -> Self {
+        Self { buffer, len: 0 }
+    }
+
+    /// Those that were loaded.
+    #[must_use]
+    pub fn get(&self) -> &[u8] {
+        self.buffer.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl Target for UserBytes<'_> {
+    fn check(&self, header: &Header) -> Result<(), ImageError> {
+        let (found, room) = (header.len(Block::User), self.buffer.len());
+        let error = ImageError::Block { block: Block::User, expected: room, found };
+        if found <= room { Ok(()) } else { Err(error) }
+    }
+
+    fn place(&mut self, block: Block, start: usize, bytes: &[u8]) {
+        if block == Block::User {
+            let room = self.buffer.get_mut(start..).unwrap_or_default();
+            room.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            self.len = start + bytes.len();
+        }
+    }
+}
+
 /// Loads an image.
 ///
 /// # Errors
