@@ -463,3 +463,74 @@ fn golden_images_are_read_and_written_byte_for_byte() {
     });
     assert_eq!(Image::parse(&double.0).unwrap().elements::<f64>(Block::Params).unwrap()[0], 250.0);
 }
+
+#[cfg(feature = "std")]
+mod files {
+    use super::*;
+    use slabgrad::checkpoint::FileError;
+
+    /// A folder of this test's own.
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn names(folder: &std::path::Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_read_back() {
+        let folder = folder("files");
+        let path = folder.join("model.slab");
+        let mut slab = vec![0.0; TRAIN.slab_len()];
+        let mut memory = trained(&TRAIN, &mut slab, &[], 1);
+        for user in [&b"first"[..], b"", b"third"] {
+            TRAIN.save_file(&memory, Contents::training().with_user(user), &path).unwrap();
+            let before = all(&memory);
+            memory.params.fill(0.0);
+            assert_eq!(TRAIN.load_file(&mut memory, &path).unwrap(), user);
+            assert_eq!(all(&memory), before);
+            assert_eq!(names(&folder), ["model.slab"]);
+            train(&TRAIN, &mut memory, 1);
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_leaves_the_old_one() {
+        let folder = folder("refused");
+        let path = folder.join("model.slab");
+        let mut slab = vec![0.0; TRAIN.slab_len()];
+        let memory = trained(&TRAIN, &mut slab, &[], 1);
+        TRAIN.save_file(&memory, Contents::weights(), &path).unwrap();
+        let old = std::fs::read(&path).unwrap();
+        // Something is in the way of the file beside it.
+        std::fs::create_dir(folder.join("model.slab.tmp")).unwrap();
+        let error = TRAIN.save_file(&memory, Contents::training(), &path).unwrap_err();
+        assert!(matches!(error, FileError::Io(_)), "{error}");
+        assert!(std::fs::read(&path).unwrap() == old);
+        // A writer that was killed left half a file: the next one takes its place.
+        std::fs::remove_dir(folder.join("model.slab.tmp")).unwrap();
+        std::fs::write(folder.join("model.slab.tmp"), &old[..100]).unwrap();
+        TRAIN.save_file(&memory, Contents::training(), &path).unwrap();
+        assert_eq!(names(&folder), ["model.slab"]);
+        assert!(TRAIN.save_file(&memory, Contents::training(), folder.join("..")).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_no_image_changes_nothing() {
+        let folder = folder("wrong");
+        let path = folder.join("model.slab");
+        let mut slab = vec![0.0; TRAIN.slab_len()];
+        let mut memory = trained(&TRAIN, &mut slab, &[], 1);
+        let before = all(&memory);
+        assert!(matches!(TRAIN.load_file(&mut memory, &path), Err(FileError::Io(_))));
+        std::fs::write(&path, b"nothing").unwrap();
+        let error = TRAIN.load_file(&mut memory, &path).unwrap_err();
+        assert_eq!(error.to_string(), "the image has 7 bytes, its header alone has 64");
+        assert_eq!(all(&memory), before);
+    }
+}

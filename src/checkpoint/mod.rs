@@ -42,6 +42,8 @@
 
 mod encode;
 mod error;
+#[cfg(feature = "std")]
+mod file;
 #[cfg(feature = "flash")]
 mod flash;
 #[cfg(feature = "flash-async")]
@@ -58,6 +60,8 @@ mod target;
 pub use encode::Io;
 pub use encode::{Encoder, Sink, SliceTooShort};
 pub use error::{ImageError, SaveError};
+#[cfg(feature = "std")]
+pub use file::{FileError, write_file};
 #[cfg(feature = "flash")]
 pub use flash::Slots;
 #[cfg(feature = "flash-async")]
