@@ -53,6 +53,8 @@ mod image;
 mod program;
 #[cfg(feature = "flash")]
 mod record;
+#[cfg(feature = "safetensors")]
+mod state_dict;
 mod tape;
 mod target;
 
@@ -71,6 +73,8 @@ pub use image::{Aligned, Image};
 pub use program::{Contents, ProgramTarget};
 #[cfg(feature = "flash")]
 pub use record::FlashError;
+#[cfg(feature = "safetensors")]
+pub use state_dict::{Report, ShapeDiffers, StateDict, StateDictError};
 pub use tape::TapeTarget;
 pub use target::{Target, UserBytes, load};
 
