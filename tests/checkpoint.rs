@@ -287,15 +287,15 @@ fn a_wrong_image_is_an_error_with_the_facts_in_it_and_changes_nothing() {
         ("wrong model", image_of(&OTHER, &other, Contents::weights()), {
             let found = OTHER.fingerprint();
             format!(
-                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:016x}, \
-                 the model's {own:016x}"
+                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:08x}, \
+                 the model's {own:08x}"
             )
         }),
         ("frozen elsewhere", image_of(&FROZEN, &frozen, Contents::training()), {
             let found = FROZEN.fingerprint();
             format!(
-                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:016x}, \
-                 the model's {own:016x}"
+                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:08x}, \
+                 the model's {own:08x}"
             )
         }),
         ("another optimizer", image_of(&TRAIN_SGD, &sgd, Contents::training()), {
@@ -310,7 +310,7 @@ fn a_wrong_image_is_an_error_with_the_facts_in_it_and_changes_nothing() {
                 let mut bytes = good.clone();
                 // Seven bits a byte: 2^32 - 1 elements, or bytes, in every block.
                 for block in 0..5 {
-                    bytes[19 + 5 * block..24 + 5 * block].copy_from_slice(&[255, 255, 255, 255, 15]);
+                    bytes[15 + 5 * block..20 + 5 * block].copy_from_slice(&[255, 255, 255, 255, 15]);
                 }
                 sealed(bytes)
             },

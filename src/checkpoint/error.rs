@@ -46,9 +46,9 @@ pub enum ImageError {
     /// It was made for another model: names, shapes, order of the parameters and of the state, or what of them is frozen, differ.
     Layout {
         /// The model's fingerprint.
-        expected: u64,
+        expected: u32,
         /// The image's.
-        found: u64,
+        found: u32,
     },
     /// A block has another length, or is not there: an image of the weights alone has no moments.
     Block {
@@ -97,8 +97,8 @@ impl core::fmt::Display for ImageError {
             }
             Self::Layout { expected, found } => write!(
                 f,
-                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:016x}, the \
-                 model's {expected:016x}"
+                "the image is one of another model: the fingerprint of its parameters' names and shapes is {found:08x}, the \
+                 model's {expected:08x}"
             ),
             Self::Block { block, expected, found } => {
                 let unit = if matches!(block, Block::User) { "bytes" } else { "elements" };

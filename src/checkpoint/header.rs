@@ -2,10 +2,11 @@
 
 use core::ops::Range;
 
-use crc::{CRC_64_XZ, Crc, Digest, NoTable};
+use crc::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::ImageError;
+use super::encode::CRC_32;
 use crate::backend::Real;
 use crate::graph::Name;
 use crate::program::Space;
@@ -98,14 +99,14 @@ struct Prefix {
 pub struct Header {
     pub(super) element: Element,
     /// Little-endian, and no varint: the bits are random.
-    fingerprint: [u8; 8],
+    fingerprint: [u8; 4],
     pub(super) steps: u64,
     /// Elements of the first four blocks, then bytes of the caller's.
     lengths: [u32; 5],
 }
 
 impl Header {
-    pub(super) const fn new(element: Element, fingerprint: u64, steps: u64, lengths: [u32; 5]) -> Self {
+    pub(super) const fn new(element: Element, fingerprint: u32, steps: u64, lengths: [u32; 5]) -> Self {
         Self { element, fingerprint: fingerprint.to_le_bytes(), steps, lengths }
     }
 
@@ -132,7 +133,7 @@ impl Header {
 
     pub(super) fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
-        // It fits: the longest is 60 bytes. Were it not so, no image could be read back, which the tests would find.
+        // It fits: the longest is 51 bytes. Were it not so, no image could be read back, which the tests would find.
         let _ = postcard::to_slice(&(Prefix { magic: MAGIC, version: VERSION }, self), &mut bytes);
         bytes
     }
@@ -145,8 +146,8 @@ impl Header {
 
     /// The fingerprint of the layout: of the names, shapes, spaces and order of parameters and state.
     #[must_use]
-    pub const fn fingerprint(&self) -> u64 {
-        u64::from_le_bytes(self.fingerprint)
+    pub const fn fingerprint(&self) -> u32 {
+        u32::from_le_bytes(self.fingerprint)
     }
 
     /// How many updates the model had had.
@@ -193,7 +194,7 @@ impl Header {
     }
 
     /// That it was made for this layout and these elements.
-    pub(super) fn check<E: Real>(&self, fingerprint: u64) -> Result<(), ImageError> {
+    pub(super) fn check<E: Real>(&self, fingerprint: u32) -> Result<(), ImageError> {
         let (expected, found) = (Element::of::<E>(), self.element);
         if expected != found {
             return Err(ImageError::Element { expected, found });
@@ -209,15 +210,12 @@ impl Header {
     }
 }
 
-/// Without a table: a fingerprint has few bytes.
-static CRC_64: Crc<u64, NoTable> = Crc::<u64, NoTable>::new(&CRC_64_XZ);
-
 /// Takes in a layout, tensor by tensor.
-pub(super) struct Fingerprint(Digest<'static, u64, NoTable>);
+pub(super) struct Fingerprint(Digest<'static, u32>);
 
 impl Fingerprint {
     pub(super) fn new() -> Self {
-        Self(CRC_64.digest())
+        Self(CRC_32.digest())
     }
 
     /// Takes in a tensor: its space, its name with its length, its shape with its rank.
@@ -234,7 +232,7 @@ impl Fingerprint {
         (0..shape.rank()).for_each(|axis| self.0.update(&(shape.axis(axis) as u32).to_le_bytes()));
     }
 
-    pub(super) fn finish(self) -> u64 {
+    pub(super) fn finish(self) -> u32 {
         self.0.finalize()
     }
 }
@@ -245,13 +243,13 @@ mod tests {
 
     #[test]
     fn the_longest_header_fits() {
-        let header = Header::new(Element::F64, u64::MAX, u64::MAX, [u32::MAX; 5]);
+        let header = Header::new(Element::F64, u32::MAX, u64::MAX, [u32::MAX; 5]);
         let bytes = header.encode();
         assert_eq!(Header::parse(&bytes), Ok(header));
         let mut longest = [0; 128];
         let len =
             postcard::to_slice(&(Prefix { magic: MAGIC, version: u16::MAX }, header), &mut longest).unwrap().len();
-        assert_eq!(len, 8 + 3 + 1 + 8 + 10 + 5 * 5);
+        assert_eq!(len, 8 + 3 + 1 + 4 + 10 + 5 * 5);
         assert!(len <= HEADER_LEN);
         assert_eq!(header.image_len(), 64 + 4 * 8 * u64::from(u32::MAX) + (1 << 32) + 4);
     }
@@ -259,11 +257,11 @@ mod tests {
     #[test]
     fn a_number_with_needless_bytes_and_bytes_behind_the_header_are_refused() {
         let bytes = Header::new(Element::F32, 1, 5, [0; 5]).encode();
-        assert_eq!(bytes[18], 5, "the count of steps");
+        assert_eq!(bytes[14], 5, "the count of steps");
         let mut longer = bytes;
-        longer[18] = 0x85;
-        longer[19..].copy_from_slice(&bytes[18..63]);
-        longer[19] = 0;
+        longer[14] = 0x85;
+        longer[15..].copy_from_slice(&bytes[14..63]);
+        longer[15] = 0;
         assert_eq!(Header::parse(&longer), Err(ImageError::Header));
         let mut behind = bytes;
         behind[63] = 1;

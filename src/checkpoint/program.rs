@@ -86,10 +86,10 @@ impl<B: Backend> Target for ProgramTarget<'_, '_, '_, B> {
 
 /// Checkpoints; see [`crate::checkpoint`].
 impl<B: Backend> Program<'_, B> {
-    /// A number that tells layouts apart: the CRC-64 of the spaces, names and shapes of parameters and state, in their order.
+    /// A number that tells layouts apart: the CRC-32 of the spaces, names and shapes of parameters and state, in their order.
     /// All programs of a network have the same, whatever their batch sizes.
     #[must_use]
-    pub fn fingerprint(&self) -> u64 {
+    pub fn fingerprint(&self) -> u32 {
         let mut fingerprint = Fingerprint::new();
         for tensor in self.tensors() {
             fingerprint.tensor(tensor.space, tensor.name, tensor.shape);

@@ -48,7 +48,7 @@ impl<S: Storage> Tape<S> {
     /// A number that tells layouts apart, as [`Program::fingerprint`](crate::program::Program::fingerprint) does, but nothing
     /// here has a name.
     #[must_use]
-    pub fn fingerprint(&self) -> u64 {
+    pub fn fingerprint(&self) -> u32 {
         let mut fingerprint = Fingerprint::new();
         self.leaves(|space, shape| fingerprint.tensor(space, Name::new("", ""), shape));
         fingerprint.finish()
