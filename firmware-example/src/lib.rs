@@ -6,12 +6,17 @@
 
 #![no_std]
 
+pub mod pretrained;
 mod workload;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod wasm;
 
+use slabgrad::program::Program;
 use static_cell::ConstStaticCell;
+
+/// The networks whose weights can be built in, by the name that `cargo xtask pack --model` takes.
+pub static MODELS: &[(&str, &Program<'static>)] = &[("pretrained", &pretrained::TRAIN)];
 
 /// All memory that training uses. A static, so that the linker says when it does not fit into the RAM.
 static SLAB: ConstStaticCell<[f32; workload::SLAB_LEN]> = ConstStaticCell::new([0.0; workload::SLAB_LEN]);

@@ -1,8 +1,11 @@
-//! What is trained: a small convolutional network and a multi-layer perceptron, each on a few handwritten digits.
+//! What is trained: a small convolutional network, a multi-layer perceptron, and the last layer of a network that PyTorch
+//! trained, each on a few handwritten digits.
 
 use slabgrad::prelude::*;
 
-const BATCH: usize = 16;
+use crate::pretrained;
+
+pub(crate) const BATCH: usize = 16;
 const PIXELS: usize = 64;
 const STEPS: usize = 20;
 
@@ -48,6 +51,8 @@ const BATCH_LEN: usize = BATCH * (PIXELS + 1);
 /// How many `f32` the run needs: one batch, and the largest of the programs, which run one after the other.
 pub const SLAB_LEN: usize = BATCH_LEN + if CNN.slab_len() > MLP.slab_len() { CNN.slab_len() } else { MLP.slab_len() };
 
+const _: () = assert!(pretrained::TRAIN.slab_len() + BATCH_LEN <= SLAB_LEN);
+
 /// Emits the loss of every step, then the sum of every parameter tensor and the logits of one digit.
 ///
 /// # Errors
@@ -58,7 +63,8 @@ pub fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)
     steps(&CNN, slab, batch, "cnn", emit)?;
     infer(slab, batch, emit)?;
     steps(&MLP, slab, batch, "mlp", emit)?;
-    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)
+    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)?;
+    pretrained::train(slab, batch, emit)
 }
 
 fn steps(
@@ -98,7 +104,7 @@ fn infer(slab: &mut [f32], batch: &mut [f32], emit: &mut dyn FnMut(&'static str,
 }
 
 /// The digits from `first` on, in the range 0 to 1, and their labels.
-fn load(batch: &mut [f32], first: usize) -> (&[f32], &[f32]) {
+pub(crate) fn load(batch: &mut [f32], first: usize) -> (&[f32], &[f32]) {
     let (images, labels) = batch.split_at_mut_checked(BATCH * PIXELS).unwrap_or_default();
     let records = DIGITS.as_chunks::<{ PIXELS + 1 }>().0.iter().skip(first);
     for ((record, image), label) in records.zip(images.as_chunks_mut::<PIXELS>().0).zip(labels.iter_mut()) {

@@ -4,6 +4,7 @@ mod checks;
 mod elf;
 mod firmware;
 mod process;
+mod pytorch;
 mod qemu;
 mod setup;
 mod workspace;
@@ -20,6 +21,11 @@ cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose 
 cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, on thumbv7em unless
                                       BOARD is thumbv6m or riscv32imc
 cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
+cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
+                                      make the slab image of a PyTorch state_dict (safetensors) that a
+                                      firmware has built in; the models are firmware_example::MODELS
+cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
+                                      into target/pytorch-venv, and check what slabgrad computes from them
 cargo xtask help                      this text";
 
 fn main() -> ExitCode {
@@ -44,6 +50,8 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["firmware"] => firmware::show_run(&workspace, &qemu::THUMBV7EM)?,
         ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
         ["size"] => firmware::show_size(&workspace)?,
+        ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
+        ["pytorch"] => pytorch::run(&workspace)?,
         ["help" | "--help" | "-h"] => println!("{HELP}"),
         [] => bail!("a command is missing\n\n{HELP}"),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),
