@@ -3,6 +3,7 @@
 mod checks;
 mod elf;
 mod firmware;
+mod fuzz;
 mod process;
 mod pytorch;
 mod qemu;
