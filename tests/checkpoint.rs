@@ -461,7 +461,7 @@ fn golden_images_are_read_and_written_byte_for_byte() {
     assert_eq!(image.elements::<f64>(Block::Frozen), {
         Err(ImageError::Element { expected: Element::F64, found: Element::F32 })
     });
-    assert_eq!(Image::parse(&double.0).unwrap().elements::<f64>(Block::Params).unwrap()[0], 250.0);
+    assert_eq!(Image::parse(&double.0).unwrap().elements::<f64>(Block::Params).unwrap()[..1], [250.0]);
 }
 
 #[cfg(feature = "std")]

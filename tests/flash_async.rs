@@ -96,21 +96,21 @@ fn records_are_those_of_a_blocking_driver() {
 fn a_save_that_is_dropped_leaves_the_image_before() {
     let mut slab = vec![0.0; NET.slab_len()];
     let mut slots: AsyncSlots<_> = AsyncSlots::new(Slow(Mock::new(2048, 1)), 0..2048, 2).unwrap();
-    let mut newest = 0;
-    for polls in 0..200 {
+    let mut newest = None;
+    for polls in 0..200_u16 {
         let memory = NET.memory(&mut slab).unwrap();
-        memory.params.fill(polls as f32);
+        memory.params.fill(f32::from(polls));
         let image = NET.image(&memory, Contents::weights()).unwrap();
-        let saved = poll(slots.save(image), polls);
+        let saved = poll(slots.save(image), usize::from(polls));
         let Some(loaded) = poll(slots.load(&mut NET.target(&mut NET.memory(&mut slab).unwrap())), 1000) else {
             panic!("loading takes more than 1000 steps");
         };
+        let found = loaded.is_ok().then(|| slab[0] as u16);
         match saved {
-            None if newest == 0 => assert!(loaded.is_err() || slab[0] == polls as f32),
-            None => assert!(loaded.is_ok() && (slab[0] == newest as f32 || slab[0] == polls as f32)),
-            Some(saved) => assert!(saved.is_ok() && loaded == saved && slab[0] == polls as f32),
+            None => assert!(found == newest || found == Some(polls), "{found:?} after {newest:?} and {polls}"),
+            Some(saved) => assert_eq!((saved.is_ok(), &loaded, found), (true, &saved, Some(polls))),
         }
-        newest = if loaded.is_ok() { slab[0] as usize } else { newest };
+        newest = found;
     }
-    assert_eq!(newest, 199);
+    assert_eq!(newest, Some(199));
 }

@@ -30,7 +30,8 @@ pub fn run(emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> 
     let slab = SLAB.try_take().ok_or("the slab is taken: `run` was called a second time")?;
     #[cfg(feature = "provoke-panic")]
     emit("provoked", slab[core::hint::black_box(slab.len())].to_bits());
-    workload::train(slab, emit)
+    workload::train(slab, emit)?;
+    pretrained::train(slab, emit)
 }
 
 /// How many parameters [`update_by_adam`] updates.

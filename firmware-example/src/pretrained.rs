@@ -12,7 +12,7 @@
 use slabgrad::checkpoint::{Aligned, Contents, Image, Sink};
 use slabgrad::prelude::*;
 
-use crate::workload::{BATCH, load};
+use crate::workload::{BATCH, BATCH_LEN, SLAB_LEN, load};
 
 const STEPS: usize = 10;
 
@@ -47,11 +47,9 @@ program!(
 );
 
 /// Emits the loss of every step, then the checksum of an image of what was learned.
-pub(crate) fn train(
-    slab: &mut [f32],
-    batch: &mut [f32],
-    emit: &mut dyn FnMut(&'static str, u32),
-) -> Result<(), &'static str> {
+pub(crate) fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> {
+    const { assert!(BATCH_LEN + TRAIN.slab_len() <= SLAB_LEN, "the slab is too short") };
+    let (batch, slab) = slab.split_at_mut_checked(BATCH_LEN).ok_or("the slab is too short")?;
     let image = Image::parse(&WEIGHTS.0).map_err(|_| "the image of the weights is damaged")?;
     let frozen = TRAIN.frozen_in(&image).map_err(|_| "the image has no frozen parameters of this network")?;
     let mut memory = TRAIN.memory_with(slab, frozen).map_err(|_| "the slab is too short")?;

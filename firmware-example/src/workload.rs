@@ -1,9 +1,6 @@
-//! What is trained: a small convolutional network, a multi-layer perceptron, and the last layer of a network that PyTorch
-//! trained, each on a few handwritten digits.
+//! What is trained: a small convolutional network and a multi-layer perceptron, each on a few handwritten digits.
 
 use slabgrad::prelude::*;
-
-use crate::pretrained;
 
 pub(crate) const BATCH: usize = 16;
 const PIXELS: usize = 64;
@@ -47,11 +44,9 @@ program!(static CNN_INFER = cnn::<1>().infer());
 program!(static MLP = mlp::<BATCH>().train(Training::with::<Adam>()));
 program!(static MLP_FUSED = mlp::<BATCH>().train(Training::with::<Adam>().fused()));
 
-const BATCH_LEN: usize = BATCH * (PIXELS + 1);
+pub(crate) const BATCH_LEN: usize = BATCH * (PIXELS + 1);
 /// How many `f32` the run needs: one batch, and the largest of the programs, which run one after the other.
 pub const SLAB_LEN: usize = BATCH_LEN + if CNN.slab_len() > MLP.slab_len() { CNN.slab_len() } else { MLP.slab_len() };
-
-const _: () = assert!(pretrained::TRAIN.slab_len() + BATCH_LEN <= SLAB_LEN);
 
 /// Emits the loss of every step, then the sum of every parameter tensor and the logits of one digit.
 ///
@@ -63,8 +58,7 @@ pub fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)
     steps(&CNN, slab, batch, "cnn", emit)?;
     infer(slab, batch, emit)?;
     steps(&MLP, slab, batch, "mlp", emit)?;
-    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)?;
-    pretrained::train(slab, batch, emit)
+    steps(&MLP_FUSED, slab, batch, "mlp fused", emit)
 }
 
 fn steps(

@@ -59,6 +59,8 @@ impl<S: Storage> Tape<S> {
     ///
     /// # Errors
     /// When something is longer than the format can say.
+    // The type says which lifetimes the pieces have.
+    #[allow(clippy::type_complexity)]
     pub fn image<'a>(
         &'a self,
         moments: &'a [Elem<S>],
