@@ -157,7 +157,7 @@ impl Geometry {
         let slot = newest
             .map_or(self.failed, |newest| newest.slot + 1 + self.failed % self.count.saturating_sub(1).max(1))
             % self.count.max(1);
-        let sequence = newest.map_or(0, |newest| newest.record.sequence).saturating_add(1);
+        let sequence = newest.map_or(0, |newest| newest.record.sequence).wrapping_add(1);
         let record = Record { sequence, len: image_len as u32 };
         let erase = self.address(slot, 0)..self.address(slot, (needed as u32).next_multiple_of(self.erase_size));
         Ok(Plan { slot, record, erase })
@@ -230,9 +230,10 @@ pub(super) struct Found {
 }
 
 impl Found {
+    /// The newer of the two. Numbers go round, so that no number is the last.
     pub(super) fn newer(self, other: Option<Self>) -> Self {
         match other {
-            Some(other) if other.record.sequence >= self.record.sequence => other,
+            Some(other) if other.record.sequence.wrapping_sub(self.record.sequence) < 1 << 63 => other,
             _ => self,
         }
     }
