@@ -40,7 +40,8 @@
 //! # Features
 //!
 //! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
-//! result; `defmt` adds `defmt::Format` to the error types.
+//! result; `defmt` adds `defmt::Format` to the error types. `flash` and `flash-async` keep checkpoints in flash behind the drivers'
+//! traits of `embedded-storage`; `safetensors` (with `alloc`) loads and saves PyTorch's `state_dict`s.
 
 #![no_std]
 #![deny(unsafe_code)]

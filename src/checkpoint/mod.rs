@@ -37,6 +37,56 @@
 //! # Ok::<(), RunError>(())
 //! ```
 //!
+//! # Weights in flash
+//!
+//! Frozen parameters are used where they lie. `cargo xtask pack` makes the image from a PyTorch file; [`Aligned`] puts it where
+//! elements can be read. `firmware-example/src/pretrained.rs` fine-tunes such a network on a microcontroller.
+//!
+//! ```
+//! use slabgrad::checkpoint::{Aligned, Image};
+//! # use slabgrad::prelude::*;
+//! # const fn net() -> Graph {
+//! #     let mut g = Graph::new();
+//! #     let image = g.input::<R4<1, 1, 8, 8>>("image");
+//! #     let h: Var<R4<1, 4, 8, 8>> = g.conv2d("conv1", image, Conv2d::kernel(3).padding(1));
+//! #     let h = g.batch_norm2d("bn1", h);
+//! #     let h = g.relu(h);
+//! #     let h: Var<R4<1, 4, 4, 4>> = g.max_pool2d(h, Window2d::size(2));
+//! #     let h: Var<R4<1, 8, 2, 2>> = g.conv2d("conv2", h, Conv2d::kernel(3).stride(2).padding(1));
+//! #     let h = g.batch_norm2d("bn2", h);
+//! #     let h = g.relu(h);
+//! #     let h: Var<R2<1, 32>> = g.flatten(h);
+//! #     let logits: Var<R2<1, 10>> = g.linear("fc", h);
+//! #     g.output("logits", logits);
+//! #     g.freeze("conv1");
+//! #     g.freeze("bn1");
+//! #     g.freeze("conv2");
+//! #     g.freeze("bn2");
+//! #     g
+//! # }
+//! # program!(static INFER = net().infer());
+//!
+//! # macro_rules! include_bytes { ($_:literal) => { core::include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/firmware-example/weights/pretrained.slab")) } }
+//! static WEIGHTS: &Aligned<[u8]> = &Aligned(*include_bytes!("../weights/pretrained.slab"));
+//!
+//! let image = Image::parse(&WEIGHTS.0).unwrap();
+//! let frozen: &'static [f32] = INFER.frozen_in(&image).unwrap();
+//! let mut slab = [0.0; INFER.slab_len()];
+//! let mut memory = INFER.memory_with(&mut slab, frozen)?;
+//! INFER.load(&mut memory, &image).unwrap();
+//! INFER.run(&mut memory, &[&[0.5; 64]])?;
+//! # assert!(INFER.output(&memory, "logits").unwrap().iter().all(|x| x.is_finite()));
+//! # Ok::<(), RunError>(())
+//! ```
+//!
+//! # Where images are kept
+//!
+//! In a slice or any [`Sink`]; with the feature `flash` in slots of flash (`Slots`), which outlive a loss of
+//! power at any moment; with `std` in files that are replaced as a whole (`Program::save_file`).
+//! The feature `safetensors` reads and writes PyTorch's files.
+//!
+//! # Faults
+//!
 //! Reading checks everything before it changes anything. What does not belong to the model, or is damaged, is an
 //! [`ImageError`], and the memory is as it was.
 

@@ -79,7 +79,7 @@ pub(crate) fn image_of_a_tape() -> Vec<u8> {
     tape.parameter([3], &[1.0; 3]);
     tape.state([2], &[2.0; 2]);
     let mut bytes = vec![0; 1024];
-    let written = tape.image(&moments, b"tape").and_then(|mut image| Ok(image.read(&mut bytes)));
+    let written = tape.image(&moments, b"tape").map(|mut image| image.read(&mut bytes));
     bytes.truncate(written.unwrap_or_default());
     bytes
 }
