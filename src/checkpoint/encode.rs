@@ -9,7 +9,27 @@ use super::{HEADER_LEN, Header, SaveError};
 use crate::backend::Real;
 
 /// With a table of 1 KB: eight times as fast as without.
-pub(super) static CRC_32: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+static CRC_32: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+
+/// A CRC-32 of bytes that come one after the other.
+#[derive(Clone)]
+pub(super) struct Checksum(Digest<'static, u32>);
+
+impl Checksum {
+    pub(super) fn new() -> Self {
+        Self(CRC_32.digest())
+    }
+
+    /// The loop is unrolled: once is enough.
+    #[inline(never)]
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    pub(super) fn finish(self) -> u32 {
+        self.0.finalize()
+    }
+}
 
 /// Where an image is written.
 pub trait Sink {
@@ -98,7 +118,7 @@ pub struct Encoder<'a, E, I = core::array::IntoIter<&'a [E], 4>> {
     part: Part<'a>,
     /// How many bytes of the part are out.
     done: usize,
-    checksum: Digest<'static, u32>,
+    checksum: Checksum,
     element: PhantomData<E>,
 }
 
@@ -115,7 +135,7 @@ enum Part<'a> {
 impl<'a, E: Real, I: Iterator<Item = &'a [E]>> Encoder<'a, E, I> {
     pub(super) fn new(header: Header, elements: I, user: &'a [u8]) -> Self {
         let part = Part::Header(header.encode());
-        Self { header, elements, user, part, done: 0, checksum: CRC_32.digest(), element: PhantomData }
+        Self { header, elements, user, part, done: 0, checksum: Checksum::new(), element: PhantomData }
     }
 
     /// What the image says about itself.
@@ -167,7 +187,7 @@ impl<'a, E: Real, I: Iterator<Item = &'a [E]>> Encoder<'a, E, I> {
                 None => Part::User,
             },
             Part::User => Part::Padding,
-            Part::Padding => Part::Checksum(self.checksum.clone().finalize().to_le_bytes()),
+            Part::Padding => Part::Checksum(self.checksum.clone().finish().to_le_bytes()),
             Part::Checksum(_) | Part::End => Part::End,
         }
     }

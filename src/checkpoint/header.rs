@@ -2,11 +2,10 @@
 
 use core::ops::Range;
 
-use crc::Digest;
 use serde::{Deserialize, Serialize};
 
 use super::ImageError;
-use super::encode::CRC_32;
+use super::encode::Checksum;
 use crate::backend::Real;
 use crate::graph::Name;
 use crate::program::Space;
@@ -211,11 +210,11 @@ impl Header {
 }
 
 /// Takes in a layout, tensor by tensor.
-pub(super) struct Fingerprint(Digest<'static, u32>);
+pub(super) struct Fingerprint(Checksum);
 
 impl Fingerprint {
     pub(super) fn new() -> Self {
-        Self(CRC_32.digest())
+        Self(Checksum::new())
     }
 
     /// Takes in a tensor: its space, its name with its length, its shape with its rank.
@@ -233,7 +232,7 @@ impl Fingerprint {
     }
 
     pub(super) fn finish(self) -> u32 {
-        self.0.finalize()
+        self.0.finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Images that lie in memory: checking them, and using their elements in place.
 
-use super::encode::CRC_32;
+use super::encode::Checksum;
 use super::header::CHECKSUM_LEN;
 use super::{Block, Element, Header, ImageError};
 use crate::backend::Real;
@@ -25,7 +25,9 @@ impl<'b> Image<'b> {
         }
         let (bytes, checksum) =
             bytes.split_last_chunk::<CHECKSUM_LEN>().ok_or(ImageError::Length { expected, found })?;
-        let (expected, found) = (u32::from_le_bytes(*checksum), CRC_32.checksum(bytes));
+        let mut found = Checksum::new();
+        found.update(bytes);
+        let (expected, found) = (u32::from_le_bytes(*checksum), found.finish());
         if expected == found { Ok(Self { header, bytes }) } else { Err(ImageError::Checksum { expected, found }) }
     }
 

@@ -3,10 +3,9 @@
 
 use core::ops::Range;
 
-use crc::Digest;
 use embedded_storage::nor_flash::NorFlashError;
 
-use super::encode::CRC_32;
+use super::encode::Checksum;
 use super::target::place_stream;
 use super::{Encoder, HEADER_LEN, Header, ImageError, Target};
 use crate::backend::Real;
@@ -139,7 +138,7 @@ impl Geometry {
             slot_len: self.slot_len,
             at: 0,
             record: None,
-            checksum: CRC_32.digest(),
+            checksum: Checksum::new(),
             stored: [0; CHECKSUM_LEN],
             ended: false,
         }
@@ -189,7 +188,7 @@ impl Plan {
         write_size: usize,
     ) -> Writer<'a, E, I> {
         let part = Part::Prefix(self.record.prefix());
-        Writer { image, write_size, part, done: 0, at: 0, checksum: CRC_32.digest() }
+        Writer { image, write_size, part, done: 0, at: 0, checksum: Checksum::new() }
     }
 }
 
@@ -244,7 +243,7 @@ pub(super) struct Scan {
     slot_len: u32,
     at: u32,
     record: Option<Record>,
-    checksum: Digest<'static, u32>,
+    checksum: Checksum,
     stored: [u8; CHECKSUM_LEN],
     /// Whether there is nothing more to read.
     ended: bool,
@@ -280,7 +279,7 @@ impl Scan {
 
     /// The record, if it is whole.
     pub(super) fn finish(self) -> Option<Record> {
-        let found = self.checksum.finalize();
+        let found = self.checksum.finish();
         self.record.filter(|_| found == u32::from_le_bytes(self.stored))
     }
 }
@@ -340,7 +339,7 @@ pub(super) struct Writer<'a, E, I> {
     /// Bytes of the part that are out.
     done: usize,
     at: u32,
-    checksum: Digest<'static, u32>,
+    checksum: Checksum,
 }
 
 enum Part {
@@ -366,7 +365,7 @@ impl<'a, E: Real, I: Iterator<Item = &'a [E]>> Writer<'a, E, I> {
                 self.done = 0;
                 self.part = match self.part {
                     Part::Prefix(_) => Part::Image,
-                    Part::Image => Part::Checksum(self.checksum.clone().finalize().to_le_bytes()),
+                    Part::Image => Part::Checksum(self.checksum.clone().finish().to_le_bytes()),
                     Part::Checksum(_) | Part::End => Part::End,
                 };
                 continue;
