@@ -74,7 +74,9 @@ impl Sink for LastWord {
     type Error = core::convert::Infallible;
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
-        bytes.iter().for_each(|&byte| self.0 = self.0 >> 8 | u32::from(byte) << 24);
+        for &byte in bytes {
+            self.0 = self.0 >> 8 | u32::from(byte) << 24;
+        }
         Ok(())
     }
 }
