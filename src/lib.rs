@@ -56,10 +56,14 @@ extern crate alloc;
 
 pub mod backend;
 pub mod checkpoint;
+#[cfg(feature = "alloc")]
+pub mod compiled;
 pub mod diagnostics;
 pub mod error;
 pub mod graph;
 pub mod init;
+#[cfg(feature = "alloc")]
+pub mod layer;
 pub mod metrics;
 pub mod ops;
 pub mod optim;

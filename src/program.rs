@@ -3,6 +3,7 @@
 //! A [`Program`] is a value of constants: a table of [`Step`]s that can lie in flash, and the sizes of every space. Running
 //! it allocates nothing, grows nothing and does not panic.
 
+use crate::backend::dispatch::first_not_finite;
 use crate::backend::{Backend, Real, Strict};
 use crate::ops::Args;
 use crate::optim::{self, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
@@ -417,7 +418,7 @@ impl<B: Backend> Program<'_, B> {
     fn check_finite(&self, grads: &[B::Elem]) -> Result<(), RunError> {
         let fault = match self.sizes.not_finite {
             NotFinite::Pass => None,
-            NotFinite::Error | NotFinite::Skip => grads.iter().find(|g| !g.is_finite()),
+            NotFinite::Error | NotFinite::Skip => first_not_finite(grads).and_then(|i| grads.get(i)),
         };
         fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
     }

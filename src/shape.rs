@@ -120,16 +120,43 @@ impl Shape {
         self
     }
 
-    /// The first `rank` axes.
+    /// The first `rank` axes; all where there are fewer.
     #[must_use]
     pub const fn prefix(&self, rank: usize) -> Self {
-        let mut shape = Self::SCALAR;
-        let mut i = 0;
-        while i < rank {
-            shape = shape.push(self.axis(i));
+        let mut shape = *self;
+        let mut i = rank;
+        while i < MAX_RANK {
+            shape.axes[i] = 1;
             i += 1;
         }
+        if rank < self.rank() {
+            shape.rank = rank as u8;
+        }
         shape
+    }
+
+    /// The shape without axis `at`, where it has that.
+    #[must_use]
+    pub const fn without(mut self, at: usize) -> Self {
+        if at < self.rank() {
+            let mut i = at;
+            while i < MAX_RANK {
+                self.axes[i] = self.axis(i + 1) as u32;
+                i += 1;
+            }
+            self.rank -= 1;
+        }
+        self
+    }
+
+    /// The shape with the last axis as long as this; a scalar stays one.
+    #[must_use]
+    pub const fn with_last(mut self, length: usize) -> Self {
+        let rank = self.rank();
+        if rank > 0 && rank <= MAX_RANK {
+            self.axes[rank - 1] = length as u32;
+        }
+        self
     }
 }
 

@@ -1,5 +1,6 @@
-//! Every case of every golden file, values and all gradients, in double and in single precision, through the static op
-//! tables and the optimizers. `--nocapture` prints what ran; `GOLDEN_DIR` names another folder; see
+//! Every case of every golden file, values and all gradients, in double and in single precision, through the optimizers and
+//! the operations. These are called by the methods of a tape, and what they recorded runs as a static program, whose numbers
+//! are compared with the file's; a growing tape and a fixed one have to find the same bits. `--nocapture` prints what ran; `GOLDEN_DIR` names another folder; see
 //! `tests/golden/README.md`.
 
 #![cfg(feature = "alloc")]
@@ -18,13 +19,17 @@ use slabgrad::error::ShapeError;
 use slabgrad::graph::{Attention, Graph, Id};
 use slabgrad::ops::avg_pool2d::CountPadding;
 use slabgrad::ops::batch_norm::BatchNorm;
+use slabgrad::ops::conv_transpose2d::ConvTranspose2d;
+use slabgrad::ops::conv1d::Conv1d;
+use slabgrad::ops::conv2d::Conv2d;
 use slabgrad::ops::cross_entropy::CrossEntropy;
-use slabgrad::ops::{Op, Reduction, Spec, Window1d, Window2d};
+use slabgrad::ops::{Gradient, Op, Reduction, Spec, Window1d, Window2d};
 use slabgrad::optim::{
     Adagrad, Adam, Constant, Cosine, Exponential, Group, Linear, MultiStep, Norm, Optimizer, Polynomial, RmsProp,
     Schedule, Sgd, StepDecay, Warmup, clip_by_norm, clip_by_value,
 };
 use slabgrad::shape::Shape;
+use slabgrad::tape::{FixedTape, GrowingTape, Handle, Storage, Tape};
 use slabgrad::testing::{Operand, Outcome};
 use slabgrad::{ops, testing};
 
@@ -50,185 +55,156 @@ const OTHER_FILES: [&str; 3] = ["batchnorm", "optim", "schedule"];
 /// Those that `tests/recurrent.rs`, `tests/seed_vectors.rs` and `tests/training.rs` read.
 const ELSEWHERE: [&str; 4] = ["recurrent", "seed_vectors", "train", "train_lcg"];
 
-/// An operation as the golden files name it, the operands in slabgrad's order (those that a case lacks are optional), the
-/// attributes that `call` understands, and how to call it.
+/// An operation as the golden files name it, the operands in slabgrad's order (those that a case lacks are optional, and come
+/// last), the attributes that `call` understands, and the method that `call` records the case's operands by.
 struct Row<B: Backend> {
     golden: &'static str,
     module: &'static str,
     operands: &'static [&'static str],
     settings: &'static [&'static str],
-    call: fn(&Case<'_>) -> Result<Call<B>, NotYet>,
+    call: Method<B>,
 }
 
-type Call<B> = (&'static Op<B>, Result<Spec, ShapeError>);
+type Method<B> = fn(&mut GrowingTape<B>, &Case<'_>, &[Handle]) -> Result<Handle, NotYet>;
 
-fn table<B: Backend>() -> [Row<B>; 25] {
+/// All rows.
+fn rows<B: Backend>() -> impl Iterator<Item = Row<B>> {
+    let rows = layers().into_iter().chain(losses()).chain(windows_and_normalisations());
+    rows.chain(unary()).chain(binary()).chain(reductions()).chain(moves())
+}
+
+/// What layers and recurrent networks are made of.
+fn layers<B: Backend>() -> [Row<B>; 8] {
     let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
     [
-        row("relu", "relu", &["x"], &[], |c| Ok((ops::relu::op(), Ok(ops::relu::spec(c.shape("x")))))),
-        row("tanh", "tanh", &["x"], &[], |c| Ok((ops::tanh::op(), Ok(ops::tanh::spec(c.shape("x")))))),
-        row("sigmoid", "sigmoid", &["x"], &[], |c| Ok((ops::sigmoid::op(), Ok(ops::sigmoid::spec(c.shape("x")))))),
-        row("add", "add", &["a", "b"], &[], |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::add::op(a, b), ops::add::spec(a, b)))
+        row("softmax", "softmax", &["x"], &["axis"], |t, c, v| Ok(t.softmax(v[0], c.axis("axis", "x")?))),
+        row("log_softmax", "log_softmax", &["x"], &["axis"], |t, c, v| Ok(t.log_softmax(v[0], c.axis("axis", "x")?))),
+        row("scaled_softmax", "scaled_softmax", &["x"], &["scale", "is_causal"], |t, c, v| {
+            Ok(t.scaled_softmax(v[0], c.number_or("scale", 1.0), c.attr("is_causal") == true))
         }),
-        row("softmax", "softmax", &["x"], &["axis"], |c| {
-            Ok((ops::softmax::op(), ops::softmax::spec(c.shape("x"), c.axis("axis", "x")?)))
-        }),
-        row("log_softmax", "log_softmax", &["x"], &["axis"], |c| {
-            Ok((ops::log_softmax::op(), ops::log_softmax::spec(c.shape("x"), c.axis("axis", "x")?)))
-        }),
-        row("reshape", "reshape", &["x"], &["shape"], |c| {
-            Ok((ops::reshape::op(), ops::reshape::spec(c.shape("x"), shape(&c.json["output"]))))
-        }),
-        row("matmul", "matmul", &["a", "b"], &[], |c| {
-            Ok((ops::matmul::op(), ops::matmul::spec(c.shape("a"), c.shape("b"))))
-        }),
-        row("linear", "linear", &["x", "w", "b"], &["weight_layout"], |c| {
+        row("matmul", "matmul", &["a", "b"], &[], |t, _, v| Ok(t.matmul(v[0], v[1]))),
+        row("linear", "linear", &["x", "w", "b"], &["weight_layout"], |t, c, v| {
             c.only("weight_layout", "out,in")?;
-            Ok((ops::linear::op(), ops::linear::spec(c.shape("x"), c.shape("w"), c.optional("b"))))
+            Ok(t.linear(v[0], v[1], optional(v, 2)))
         }),
-        row("conv2d", "conv2d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |c| {
-            c.only("layout", "NCHW/OIHW")?;
-            let groups = c.pair("groups", 1)?[0];
-            let window = c.window([1, 1])?;
-            Ok((ops::conv2d::op(), ops::conv2d::spec(c.shape("x"), c.shape("w"), c.optional("b"), window, groups)))
-        }),
-        row("maxpool2d", "max_pool2d", &["x"], &["kernel", "stride", "padding", "dilation"], |c| {
-            let window = c.window(c.pair("kernel", 1)?)?;
-            Ok((ops::max_pool2d::op(), ops::max_pool2d::spec(c.shape("x"), window)))
-        }),
-        row("global_avgpool2d", "global_avg_pool2d", &["x"], &[], |c| {
-            Ok((ops::global_avg_pool2d::op(), ops::global_avg_pool2d::spec(c.shape("x"))))
-        }),
-        row("cross_entropy", "cross_entropy", &["x", "target"], &["target", "reduction", "label_smoothing"], |c| {
-            let op = match c.attr("target").as_str() {
-                Some("index") => ops::cross_entropy::op_indices(),
-                Some("probabilities") => ops::cross_entropy::op_probabilities(),
-                _ => return c.not_yet("target"),
-            };
+        row("lstm_cell", "lstm_cell", &["c", "gates"], &[], |t, _, v| Ok(t.lstm_cell(v[0], v[1]))),
+        row("gru_cell", "gru_cell", &["h", "a", "b"], &[], |t, _, v| Ok(t.gru_cell(v[0], v[1], v[2]))),
+        row("zeros", "zeros", &[], &[], |t, c, _| Ok(t.zeros(shape(&c.json["output"])))),
+    ]
+}
+
+fn losses<B: Backend>() -> [Row<B>; 9] {
+    let row = |golden, module, settings, call| Row { golden, module, operands: &["x", "target"], settings, call };
+    [
+        row("cross_entropy", "cross_entropy", &["target", "reduction", "label_smoothing"], |t, c, v| {
+            // The method tells them apart by their shapes.
+            if !["index", "probabilities"].iter().any(|kind| c.attr("target") == kind) {
+                return c.not_yet("target");
+            }
             let smoothing = c.number_or("label_smoothing", 0.0);
             let settings = CrossEntropy::new().reduction(c.reduction()?).label_smoothing(smoothing);
-            Ok((op, ops::cross_entropy::spec(c.shape("x"), c.shape("target"), settings)))
+            Ok(t.cross_entropy(v[0], v[1], settings))
         }),
-        row("mse", "mse", &["x", "target"], &["reduction"], |c| {
-            Ok((ops::mse::op(), ops::mse::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
+        row("mse", "mse", &["reduction"], |t, c, v| Ok(t.mse(v[0], v[1], c.reduction()?))),
+        row("l1", "l1", &["reduction"], |t, c, v| Ok(t.l1(v[0], v[1], c.reduction()?))),
+        row("smooth_l1", "smooth_l1", &["reduction", "beta"], |t, c, v| {
+            Ok(t.smooth_l1(v[0], v[1], c.number_or("beta", 1.0), c.reduction()?))
         }),
-        row("lstm_cell", "lstm_cell", &["c", "gates"], &[], |c| {
-            Ok((ops::lstm_cell::op_cell(), ops::lstm_cell::spec(c.shape("c"), c.shape("gates"))))
+        row("huber", "huber", &["reduction", "delta"], |t, c, v| {
+            Ok(t.huber(v[0], v[1], c.number_or("delta", 1.0), c.reduction()?))
         }),
-        row("gru_cell", "gru_cell", &["h", "a", "b"], &[], |c| {
-            Ok((ops::gru_cell::op(), ops::gru_cell::spec(c.shape("h"), c.shape("a"), c.shape("b"))))
+        row("bce_with_logits", "bce_with_logits", &["reduction"], |t, c, v| {
+            Ok(t.bce_with_logits(v[0], v[1], c.reduction()?))
         }),
-        row("scaled_softmax", "scaled_softmax", &["x"], &["scale", "is_causal"], |c| {
-            let causal = c.attr("is_causal") == true;
-            Ok((ops::scaled_softmax::op(), ops::scaled_softmax::spec(c.shape("x"), c.number_or("scale", 1.0), causal)))
-        }),
-        row("zeros", "zeros", &[], &[], |c| Ok((ops::zeros::op(), Ok(ops::zeros::spec(shape(&c.json["output"])))))),
-        row("l1", "l1", &["x", "target"], &["reduction"], |c| {
-            Ok((ops::l1::op(), ops::l1::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
-        }),
-        row("smooth_l1", "smooth_l1", &["x", "target"], &["reduction", "beta"], |c| {
-            let (x, target, beta) = (c.shape("x"), c.shape("target"), c.number_or("beta", 1.0));
-            Ok((ops::smooth_l1::op(), ops::smooth_l1::spec(x, target, beta, c.reduction()?)))
-        }),
-        row("huber", "huber", &["x", "target"], &["reduction", "delta"], |c| {
-            let (x, target, delta) = (c.shape("x"), c.shape("target"), c.number_or("delta", 1.0));
-            Ok((ops::huber::op(), ops::huber::spec(x, target, delta, c.reduction()?)))
-        }),
-        row("bce_with_logits", "bce_with_logits", &["x", "target"], &["reduction"], |c| {
-            let (x, target) = (c.shape("x"), c.shape("target"));
-            Ok((ops::bce_with_logits::op(), ops::bce_with_logits::spec(x, target, c.reduction()?)))
-        }),
-        row("log_probabilities+kl_div", "kl_div", &["x", "target"], &["reduction"], |c| {
-            Ok((ops::kl_div::op(), ops::kl_div::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
-        }),
-        row("log_probabilities+nll", "nll", &["x", "target"], &["reduction"], |c| {
-            Ok((ops::nll::op(), ops::nll::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
-        }),
-        row("probabilities+nll", "cross_entropy_of_probabilities", &["x", "target"], &["reduction"], |c| {
-            use ops::cross_entropy_of_probabilities as entropy;
-            Ok((entropy::op_indices(), entropy::spec(c.shape("x"), c.shape("target"), c.reduction()?)))
+        row("log_probabilities+kl_div", "kl_div", &["reduction"], |t, c, v| Ok(t.kl_div(v[0], v[1], c.reduction()?))),
+        row("log_probabilities+nll", "nll", &["reduction"], |t, c, v| Ok(t.nll(v[0], v[1], c.reduction()?))),
+        row("probabilities+nll", "cross_entropy_of_probabilities", &["reduction"], |t, c, v| {
+            Ok(t.cross_entropy_of_probabilities(v[0], v[1], c.reduction()?))
         }),
     ]
 }
 
-type Loss<B> = fn(Shape, Shape, Reduction) -> Call<B>;
+/// A loss of log-probabilities by the static tables, and by the method.
+struct AfterLogSoftmax<B: Backend> {
+    op: &'static Op<B>,
+    spec: fn(Shape, Shape, Reduction) -> Result<Spec, ShapeError>,
+    method: fn(&mut GrowingTape<B>, Handle, Handle, Reduction) -> Handle,
+}
 
 /// The losses of log-probabilities whose golden cases start from logits.
-fn after_log_softmax<B: Backend>(golden: &str) -> Option<Loss<B>> {
+fn after_log_softmax<B: Backend>(golden: &str) -> Option<AfterLogSoftmax<B>> {
     match golden {
-        "log_softmax+nll" => Some(|x, target, reduction| (ops::nll::op(), ops::nll::spec(x, target, reduction))),
-        "kl_div" => Some(|x, target, reduction| (ops::kl_div::op(), ops::kl_div::spec(x, target, reduction))),
+        "log_softmax+nll" => {
+            Some(AfterLogSoftmax { op: ops::nll::op(), spec: ops::nll::spec, method: |t, x, y, r| t.nll(x, y, r) })
+        }
+        "kl_div" => Some(AfterLogSoftmax {
+            op: ops::kl_div::op(),
+            spec: ops::kl_div::spec,
+            method: |t, x, y, r| t.kl_div(x, y, r),
+        }),
         _ => None,
     }
 }
 
-fn windows_and_normalisations<B: Backend>() -> [Row<B>; 11] {
+fn windows_and_normalisations<B: Backend>() -> [Row<B>; 13] {
     let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
     [
-        row("conv1d", "conv1d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |c| {
-            let groups = c.pair("groups", 1)?[0];
-            let window = c.window_1d(1)?;
-            Ok((ops::conv1d::op(), ops::conv1d::spec(c.shape("x"), c.shape("w"), c.optional("b"), window, groups)))
+        row("conv1d", "conv1d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |t, c, v| {
+            let [stride, padding] = [c.pair("stride", 1)?[0], c.pair("padding", 0)?[0]];
+            let settings = Conv1d::kernel(c.shape("w").axis(2)).stride(stride).padding(padding);
+            let settings = settings.dilation(c.pair("dilation", 1)?[0]).groups(c.pair("groups", 1)?[0]);
+            Ok(t.conv1d(v[0], v[1], optional(v, 2), settings))
+        }),
+        row("conv2d", "conv2d", &["x", "w", "b"], &["layout", "stride", "padding", "dilation", "groups"], |t, c, v| {
+            c.only("layout", "NCHW/OIHW")?;
+            let [stride, padding] = [c.pair("stride", 1)?, c.pair("padding", 0)?];
+            let settings = Conv2d::kernel_hw(c.kernel()).stride_hw(stride).padding_hw(padding);
+            let settings = settings.dilation_hw(c.pair("dilation", 1)?).groups(c.pair("groups", 1)?[0]);
+            Ok(t.conv2d(v[0], v[1], optional(v, 2), settings))
         }),
         row(
             "conv_transpose2d",
             "conv_transpose2d",
             &["x", "w", "b"],
             &["layout", "stride", "padding", "output_padding", "dilation", "groups"],
-            |c| {
+            |t, c, v| {
                 c.only("layout", "NCHW/IOHW")?;
-                let (groups, more) = (c.pair("groups", 1)?[0], c.pair("output_padding", 0)?);
-                let (x, w, b) = (c.shape("x"), c.shape("w"), c.optional("b"));
-                let window = c.window([1, 1])?;
-                Ok((ops::conv_transpose2d::op(), ops::conv_transpose2d::spec(x, w, b, window, more, groups)))
+                let [stride, padding] = [c.pair("stride", 1)?, c.pair("padding", 0)?];
+                let settings = ConvTranspose2d::kernel_hw(c.kernel()).stride_hw(stride).padding_hw(padding);
+                let settings = settings.output_padding_hw(c.pair("output_padding", 0)?);
+                let settings = settings.dilation_hw(c.pair("dilation", 1)?).groups(c.pair("groups", 1)?[0]);
+                Ok(t.conv_transpose2d(v[0], v[1], optional(v, 2), settings))
             },
         ),
-        row("maxpool1d", "max_pool1d", &["x"], &["kernel", "stride", "padding", "dilation"], |c| {
-            let window = c.window_1d(c.pair("kernel", 1)?[0])?;
-            Ok((ops::max_pool1d::op(), ops::max_pool1d::spec(c.shape("x"), window)))
+        row("maxpool1d", "max_pool1d", &["x"], &["kernel", "stride", "padding", "dilation"], |t, c, v| {
+            Ok(t.max_pool1d(v[0], c.window_1d(c.pair("kernel", 1)?[0])?))
         }),
-        row("avgpool1d", "avg_pool1d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |c| {
-            let window = c.window_1d(c.pair("kernel", 1)?[0])?;
-            Ok((ops::avg_pool1d::op(), ops::avg_pool1d::spec(c.shape("x"), window, c.count_padding())))
+        row("maxpool2d", "max_pool2d", &["x"], &["kernel", "stride", "padding", "dilation"], |t, c, v| {
+            Ok(t.max_pool2d(v[0], c.window(c.pair("kernel", 1)?)?))
         }),
-        row("avgpool2d", "avg_pool2d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |c| {
-            let window = c.window(c.pair("kernel", 1)?)?;
-            Ok((ops::avg_pool2d::op(), ops::avg_pool2d::spec(c.shape("x"), window, c.count_padding())))
+        row("avgpool1d", "avg_pool1d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |t, c, v| {
+            Ok(t.avg_pool1d(v[0], c.window_1d(c.pair("kernel", 1)?[0])?, c.count_padding()))
         }),
-        row("upsample_nearest", "upsample_nearest2d", &["x"], &["scale"], |c| {
-            let spec = ops::upsample_nearest2d::spec(c.shape("x"), c.pair("scale", 1)?);
-            Ok((ops::upsample_nearest2d::op(), spec))
+        row("avgpool2d", "avg_pool2d", &["x"], &["kernel", "stride", "padding", "count_include_pad"], |t, c, v| {
+            Ok(t.avg_pool2d(v[0], c.window(c.pair("kernel", 1)?)?, c.count_padding()))
         }),
-        row("layernorm", "layer_norm", &["x", "gamma", "beta"], &["normalized_dims", "eps"], |c| {
-            let axes = c.pair("normalized_dims", 1)?[0];
-            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
-            Ok((ops::layer_norm::op(), ops::layer_norm::spec(c.shape("x"), weight, bias, axes, c.epsilon())))
+        row("global_avgpool2d", "global_avg_pool2d", &["x"], &[], |t, _, v| Ok(t.global_avg_pool2d(v[0]))),
+        row("upsample_nearest", "upsample_nearest2d", &["x"], &["scale"], |t, c, v| {
+            Ok(t.upsample_nearest2d(v[0], c.pair("scale", 1)?))
         }),
-        row("rmsnorm", "rms_norm", &["x", "gamma"], &["eps", "formula"], |c| {
+        row("layernorm", "layer_norm", &["x", "gamma", "beta"], &["normalized_dims", "eps"], |t, c, v| {
+            Ok(t.layer_norm(v[0], optional(v, 1), optional(v, 2), c.pair("normalized_dims", 1)?[0], c.epsilon()))
+        }),
+        row("rmsnorm", "rms_norm", &["x", "gamma"], &["eps", "formula"], |t, c, v| {
             c.only("formula", "x/sqrt(mean(x^2)+eps)*gamma")?;
-            Ok((ops::rms_norm::op(), ops::rms_norm::spec(c.shape("x"), c.optional("gamma"), 1, c.epsilon())))
+            Ok(t.rms_norm(v[0], optional(v, 1), 1, c.epsilon()))
         }),
-        row("groupnorm", "group_norm", &["x", "gamma", "beta"], &["groups", "eps"], |c| {
-            let groups = c.pair("groups", 1)?[0];
-            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
-            Ok((ops::group_norm::op(), ops::group_norm::spec(c.shape("x"), weight, bias, groups, c.epsilon())))
+        row("groupnorm", "group_norm", &["x", "gamma", "beta"], &["groups", "eps"], |t, c, v| {
+            Ok(t.group_norm(v[0], optional(v, 1), optional(v, 2), c.pair("groups", 1)?[0], c.epsilon()))
         }),
         // The steps of `batchnorm.json` are run by `Tally::batch_norm`.
-        row("batchnorm2d", "batch_norm", &["x", "gamma", "beta"], &["momentum", "eps", "running_var", "init"], |c| {
-            let (weight, bias) = (c.optional("gamma"), c.optional("beta"));
-            Ok((ops::batch_norm::op(), ops::batch_norm::spec(c.shape("x"), weight, bias, c.batch_norm())))
-        }),
-        // No golden file has a case: PyTorch's masks come from another generator.
-        row("dropout", "dropout", &["x"], &["p"], |c| c.not_yet("p")),
+        row("batchnorm2d", "batch_norm", &["x", "gamma", "beta"], &["momentum", "eps"], |_, c, _| c.not_yet("steps")),
     ]
-}
-
-/// All rows.
-fn rows<B: Backend>() -> impl Iterator<Item = Row<B>> {
-    let rows = table().into_iter().chain(windows_and_normalisations()).chain(unary()).chain(binary());
-    rows.chain(reductions()).chain(moves())
 }
 
 /// The element-wise operations of one operand.
@@ -236,188 +212,136 @@ fn unary<B: Backend>() -> Vec<Row<B>> {
     let unary = |golden, module, call| Row { golden, module, operands: &["x"], settings: &[], call };
     let with = |golden, module, settings, call| Row { golden, module, operands: &["x"], settings, call };
     vec![
-        unary("neg", "neg", |c| Ok((ops::neg::op(), Ok(ops::neg::spec(c.shape("x")))))),
-        unary("abs", "abs", |c| Ok((ops::abs::op(), Ok(ops::abs::spec(c.shape("x")))))),
-        unary("square", "square", |c| Ok((ops::square::op(), Ok(ops::square::spec(c.shape("x")))))),
-        unary("sqrt", "sqrt", |c| Ok((ops::sqrt::op(), Ok(ops::sqrt::spec(c.shape("x")))))),
-        unary("rsqrt", "rsqrt", |c| Ok((ops::rsqrt::op(), Ok(ops::rsqrt::spec(c.shape("x")))))),
-        unary("reciprocal", "reciprocal", |c| Ok((ops::reciprocal::op(), Ok(ops::reciprocal::spec(c.shape("x")))))),
-        unary("exp", "exp", |c| Ok((ops::exp::op(), Ok(ops::exp::spec(c.shape("x")))))),
-        unary("expm1", "expm1", |c| Ok((ops::expm1::op(), Ok(ops::expm1::spec(c.shape("x")))))),
-        unary("log", "log", |c| Ok((ops::log::op(), Ok(ops::log::spec(c.shape("x")))))),
-        unary("log1p", "log1p", |c| Ok((ops::log1p::op(), Ok(ops::log1p::spec(c.shape("x")))))),
-        unary("sin", "sin", |c| Ok((ops::sin::op(), Ok(ops::sin::spec(c.shape("x")))))),
-        unary("cos", "cos", |c| Ok((ops::cos::op(), Ok(ops::cos::spec(c.shape("x")))))),
-        unary("erf", "erf", |c| Ok((ops::erf::op(), Ok(ops::erf::spec(c.shape("x")))))),
-        unary("relu6", "relu6", |c| Ok((ops::relu6::op(), Ok(ops::relu6::spec(c.shape("x")))))),
-        unary("silu", "silu", |c| Ok((ops::silu::op(), Ok(ops::silu::spec(c.shape("x")))))),
-        unary("mish", "mish", |c| Ok((ops::mish::op(), Ok(ops::mish::spec(c.shape("x")))))),
-        unary("hardsigmoid", "hardsigmoid", |c| Ok((ops::hardsigmoid::op(), Ok(ops::hardsigmoid::spec(c.shape("x")))))),
-        unary("hardswish", "hardswish", |c| Ok((ops::hardswish::op(), Ok(ops::hardswish::spec(c.shape("x")))))),
-        with("gelu_erf", "gelu", &["approximate"], |c| {
+        unary("relu", "relu", |t, _, v| Ok(t.relu(v[0]))),
+        unary("tanh", "tanh", |t, _, v| Ok(t.tanh(v[0]))),
+        unary("sigmoid", "sigmoid", |t, _, v| Ok(t.sigmoid(v[0]))),
+        unary("neg", "neg", |t, _, v| Ok(t.neg(v[0]))),
+        unary("abs", "abs", |t, _, v| Ok(t.abs(v[0]))),
+        unary("square", "square", |t, _, v| Ok(t.square(v[0]))),
+        unary("sqrt", "sqrt", |t, _, v| Ok(t.sqrt(v[0]))),
+        unary("rsqrt", "rsqrt", |t, _, v| Ok(t.rsqrt(v[0]))),
+        unary("reciprocal", "reciprocal", |t, _, v| Ok(t.reciprocal(v[0]))),
+        unary("exp", "exp", |t, _, v| Ok(t.exp(v[0]))),
+        unary("expm1", "expm1", |t, _, v| Ok(t.expm1(v[0]))),
+        unary("log", "log", |t, _, v| Ok(t.log(v[0]))),
+        unary("log1p", "log1p", |t, _, v| Ok(t.log1p(v[0]))),
+        unary("sin", "sin", |t, _, v| Ok(t.sin(v[0]))),
+        unary("cos", "cos", |t, _, v| Ok(t.cos(v[0]))),
+        unary("erf", "erf", |t, _, v| Ok(t.erf(v[0]))),
+        unary("relu6", "relu6", |t, _, v| Ok(t.relu6(v[0]))),
+        unary("silu", "silu", |t, _, v| Ok(t.silu(v[0]))),
+        unary("mish", "mish", |t, _, v| Ok(t.mish(v[0]))),
+        unary("hardsigmoid", "hardsigmoid", |t, _, v| Ok(t.hardsigmoid(v[0]))),
+        unary("hardswish", "hardswish", |t, _, v| Ok(t.hardswish(v[0]))),
+        with("gelu_erf", "gelu", &["approximate"], |t, c, v| {
             c.only("approximate", "none")?;
-            Ok((ops::gelu::op_erf(), Ok(ops::gelu::spec(c.shape("x")))))
+            Ok(t.gelu(v[0]))
         }),
-        with("gelu_tanh", "gelu", &["approximate"], |c| {
+        with("gelu_tanh", "gelu", &["approximate"], |t, c, v| {
             c.only("approximate", "tanh")?;
-            Ok((ops::gelu::op_tanh(), Ok(ops::gelu::spec(c.shape("x")))))
+            Ok(t.gelu_tanh(v[0]))
         }),
-        with("leaky_relu", "leaky_relu", &["negative_slope"], |c| {
-            Ok((ops::leaky_relu::op(), ops::leaky_relu::spec(c.shape("x"), c.number("negative_slope")?)))
+        with("leaky_relu", "leaky_relu", &["negative_slope"], |t, c, v| {
+            Ok(t.leaky_relu(v[0], c.number("negative_slope")?))
         }),
-        with("elu", "elu", &["alpha"], |c| Ok((ops::elu::op(), ops::elu::spec(c.shape("x"), c.number("alpha")?)))),
-        with("softplus", "softplus", &["beta", "threshold"], |c| {
-            let (beta, threshold) = (c.number("beta")?, c.number("threshold")?);
-            Ok((ops::softplus::op(), ops::softplus::spec(c.shape("x"), beta, threshold)))
+        with("elu", "elu", &["alpha"], |t, c, v| Ok(t.elu(v[0], c.number("alpha")?))),
+        with("softplus", "softplus", &["beta", "threshold"], |t, c, v| {
+            Ok(t.softplus(v[0], c.number("beta")?, c.number("threshold")?))
         }),
-        with("clamp", "clamp", &["min", "max"], |c| {
-            Ok((ops::clamp::op(), ops::clamp::spec(c.shape("x"), c.number("min")?, c.number("max")?)))
+        with("clamp", "clamp", &["min", "max"], |t, c, v| Ok(t.clamp(v[0], c.number("min")?, c.number("max")?))),
+        with("hardtanh", "hardtanh", &["min", "max"], |t, c, v| {
+            Ok(t.hardtanh(v[0], c.number("min")?, c.number("max")?))
         }),
-        with("hardtanh", "hardtanh", &["min", "max"], |c| {
-            Ok((ops::hardtanh::op(), ops::hardtanh::spec(c.shape("x"), c.number("min")?, c.number("max")?)))
+        with("pow2.5", "pow_scalar", &["exponent"], |t, c, v| Ok(t.pow_scalar(v[0], c.number("exponent")?))),
+        with("pow3", "pow_scalar", &["exponent"], |t, c, v| Ok(t.pow_scalar(v[0], c.number("exponent")?))),
+        with("scale_shift", "scale_shift", &["mul", "add"], |t, c, v| {
+            Ok(t.scale_shift(v[0], c.number("mul")?, c.number("add")?))
         }),
-        with("pow2.5", "pow_scalar", &["exponent"], pow_scalar),
-        with("pow3", "pow_scalar", &["exponent"], pow_scalar),
-        with("scale_shift", "scale_shift", &["mul", "add"], |c| {
-            Ok((ops::scale_shift::op(), Ok(ops::scale_shift::spec(c.shape("x"), c.number("mul")?, c.number("add")?))))
-        }),
-        with("add_scalar", "add_scalar", &["add"], |c| {
-            Ok((ops::add_scalar::op(), Ok(ops::add_scalar::spec(c.shape("x"), c.number("add")?))))
-        }),
-        with("mul_scalar", "mul_scalar", &["mul"], |c| {
-            Ok((ops::mul_scalar::op(), Ok(ops::mul_scalar::spec(c.shape("x"), c.number("mul")?))))
-        }),
+        with("add_scalar", "add_scalar", &["add"], |t, c, v| Ok(t.add_scalar(v[0], c.number("add")?))),
+        with("mul_scalar", "mul_scalar", &["mul"], |t, c, v| Ok(t.mul_scalar(v[0], c.number("mul")?))),
+        // No golden file has a case: PyTorch's masks come from another generator.
+        with("dropout", "dropout", &["p"], |_, c, _| c.not_yet("p")),
     ]
 }
 
-fn pow_scalar<B: Backend>(c: &Case<'_>) -> Result<Call<B>, NotYet> {
-    Ok((ops::pow_scalar::op(), Ok(ops::pow_scalar::spec(c.shape("x"), c.number("exponent")?))))
-}
-
-/// The element-wise operations of several operands, but for add.
-fn binary<B: Backend>() -> Vec<Row<B>> {
+/// The element-wise operations of several operands.
+fn binary<B: Backend>() -> [Row<B>; 9] {
     let binary = |golden, module, call| Row { golden, module, operands: &["a", "b"], settings: &[], call };
-    vec![
-        binary("sub", "sub", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::sub::op(a, b), ops::sub::spec(a, b)))
-        }),
-        binary("mul", "mul", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::mul::op(a, b), ops::mul::spec(a, b)))
-        }),
-        binary("div", "div", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::div::op(a, b), ops::div::spec(a, b)))
-        }),
-        binary("maximum", "maximum", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::maximum::op(a, b), ops::maximum::spec(a, b)))
-        }),
-        binary("minimum", "minimum", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::minimum::op(a, b), ops::minimum::spec(a, b)))
-        }),
-        binary("pow", "pow", |c| {
-            let (a, b) = (c.shape("a"), c.shape("b"));
-            Ok((ops::pow::op(a, b), ops::pow::spec(a, b)))
-        }),
+    [
+        binary("add", "add", |t, _, v| Ok(t.add(v[0], v[1]))),
+        binary("sub", "sub", |t, _, v| Ok(t.sub(v[0], v[1]))),
+        binary("mul", "mul", |t, _, v| Ok(t.mul(v[0], v[1]))),
+        binary("div", "div", |t, _, v| Ok(t.div(v[0], v[1]))),
+        binary("maximum", "maximum", |t, _, v| Ok(t.maximum(v[0], v[1]))),
+        binary("minimum", "minimum", |t, _, v| Ok(t.minimum(v[0], v[1]))),
+        binary("pow", "pow", |t, _, v| Ok(t.pow(v[0], v[1]))),
         Row {
-            golden: "safe_div",
-            module: "safe_div",
-            operands: &["a", "b"],
             settings: &["eps"],
-            call: |c| {
-                let (a, b) = (c.shape("a"), c.shape("b"));
-                Ok((ops::safe_div::op(a, b), ops::safe_div::spec(a, b, c.number("eps")?)))
-            },
+            ..binary("safe_div", "safe_div", |t, c, v| Ok(t.safe_div(v[0], v[1], c.number("eps")?)))
         },
-        Row {
-            golden: "where",
-            module: "where_",
-            operands: &["c", "a", "b"],
-            settings: &[],
-            call: |x| {
-                let (c, a, b) = (x.shape("c"), x.shape("a"), x.shape("b"));
-                Ok((ops::where_::op(c, a, b), ops::where_::spec(c, a, b)))
-            },
-        },
+        Row { operands: &["c", "a", "b"], ..binary("where", "where_", |t, _, v| Ok(t.where_(v[0], v[1], v[2]))) },
     ]
 }
 
 fn reductions<B: Backend>() -> [Row<B>; 10] {
-    let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
+    let row = |golden, module, settings, call| Row { golden, module, operands: &["x"], settings, call };
     [
-        row("sum", "sum", &["x"], REDUCTION, |c| Ok(c.reduce(ops::sum::op(), ops::sum::spec))),
-        row("mean", "mean", &["x"], REDUCTION, |c| Ok(c.reduce(ops::mean::op(), ops::mean::spec))),
-        row("prod", "prod", &["x"], REDUCTION, |c| Ok(c.reduce(ops::prod::op(), ops::prod::spec))),
-        row("amax", "amax", &["x"], REDUCTION, |c| Ok(c.reduce(ops::amax::op(), ops::amax::spec))),
-        row("amin", "amin", &["x"], REDUCTION, |c| Ok(c.reduce(ops::amin::op(), ops::amin::spec))),
-        row("l2norm", "l2_norm", &["x"], REDUCTION, |c| Ok(c.reduce(ops::l2_norm::op(), ops::l2_norm::spec))),
-        row("logsumexp", "logsumexp", &["x"], REDUCTION, |c| Ok(c.reduce(ops::logsumexp::op(), ops::logsumexp::spec))),
-        row("compensated_sum", "compensated_sum", &["x"], REDUCTION, |c| {
-            Ok(c.reduce(ops::compensated_sum::op(), ops::compensated_sum::spec))
+        row("sum", "sum", REDUCTION, |t, c, v| Ok(t.sum(v[0], &c.axes(), c.keepdim()))),
+        row("mean", "mean", REDUCTION, |t, c, v| Ok(t.mean(v[0], &c.axes(), c.keepdim()))),
+        row("prod", "prod", REDUCTION, |t, c, v| Ok(t.prod(v[0], &c.axes(), c.keepdim()))),
+        row("amax", "amax", REDUCTION, |t, c, v| Ok(t.amax(v[0], &c.axes(), c.keepdim()))),
+        row("amin", "amin", REDUCTION, |t, c, v| Ok(t.amin(v[0], &c.axes(), c.keepdim()))),
+        row("l2norm", "l2_norm", REDUCTION, |t, c, v| Ok(t.l2_norm(v[0], &c.axes(), c.keepdim()))),
+        row("logsumexp", "logsumexp", REDUCTION, |t, c, v| Ok(t.logsumexp(v[0], &c.axes(), c.keepdim()))),
+        row("compensated_sum", "compensated_sum", REDUCTION, |t, c, v| {
+            Ok(t.compensated_sum(v[0], &c.axes(), c.keepdim()))
         }),
         // A reduction of the user's own has no golden case.
-        row("reduce_by", "reduce_by", &["x"], &[], |c| c.not_yet("reducer")),
-        row("var", "var", &["x"], &["axis", "axes", "keepdim", "correction"], |c| {
+        row("reduce_by", "reduce_by", &[], |_, c, _| c.not_yet("reducer")),
+        row("var", "var", &["axis", "axes", "keepdim", "correction"], |t, c, v| {
             let correction = c.attr("correction").as_u64().unwrap_or(1) as usize;
-            Ok((ops::var::op(), ops::var::spec(c.shape("x"), &c.axes(), correction, c.keepdim())))
+            Ok(t.var(v[0], &c.axes(), correction, c.keepdim()))
         }),
     ]
 }
 
 /// Operations on shapes, and small linear algebra.
-fn moves<B: Backend>() -> [Row<B>; 13] {
+fn moves<B: Backend>() -> [Row<B>; 14] {
     let row = |golden, module, operands, settings, call| Row { golden, module, operands, settings, call };
     [
-        row("permute", "permute", &["x"], &["perm"], |c| {
-            Ok((ops::permute::op(), ops::permute::spec(c.shape("x"), &signed(c.attr("perm")))))
+        row("reshape", "reshape", &["x"], &["shape"], |t, c, v| Ok(t.reshape(v[0], shape(&c.json["output"])))),
+        row("permute", "permute", &["x"], &["perm"], |t, c, v| Ok(t.permute(v[0], &signed(c.attr("perm"))))),
+        row("broadcast_to", "broadcast_to", &["x"], &["shape"], |t, c, v| {
+            Ok(t.broadcast_to(v[0], shape(&c.json["output"])))
         }),
-        row("broadcast_to", "broadcast_to", &["x"], &["shape"], |c| {
-            Ok((ops::broadcast_to::op(), ops::broadcast_to::spec(c.shape("x"), shape(&c.json["output"]))))
+        row("slice", "slice", &["x"], &["start", "stop", "step"], |t, c, v| {
+            Ok(t.slice(v[0], &c.lengths("start"), &c.lengths("stop"), &c.lengths("step")))
         }),
-        row("slice", "slice", &["x"], &["start", "stop", "step"], |c| {
-            let [starts, stops, steps] = ["start", "stop", "step"].map(|key| c.lengths(key));
-            Ok((ops::slice::op(), ops::slice::spec(c.shape("x"), &starts, &stops, &steps)))
+        row("pad", "pad", &["x"], &["before", "after", "value"], |t, c, v| {
+            Ok(t.pad(v[0], &c.lengths("before"), &c.lengths("after"), c.number_or("value", 0.0)))
         }),
-        row("pad", "pad", &["x"], &["before", "after", "value"], |c| {
-            let value = c.attr("value").as_f64().unwrap_or(0.0);
-            Ok((ops::pad::op(), ops::pad::spec(c.shape("x"), &c.lengths("before"), &c.lengths("after"), value)))
+        row("concat", "concat", &["a", "b", "c"], &["axis"], |t, c, v| Ok(t.concat(v, c.first_axis().unwrap_or(0)))),
+        row("stack", "stack", &["a", "b", "c"], &["axis"], |t, c, v| Ok(t.stack(v, c.first_axis().unwrap_or(0)))),
+        row("squeeze", "squeeze", &["x"], &["axis", "axes"], |t, c, v| Ok(t.squeeze(v[0], &c.axes()))),
+        row("unsqueeze", "unsqueeze", &["x"], &["axis"], |t, c, v| Ok(t.unsqueeze(v[0], c.first_axis().unwrap_or(0)))),
+        row("gather", "gather", &["x", "idx"], &["axis"], |t, c, v| {
+            Ok(t.gather(v[0], v[1], c.first_axis().unwrap_or(0)))
         }),
-        row("concat", "concat", &["a", "b", "c"], &["axis"], |c| {
-            let operands: Vec<Shape> = ["a", "b", "c"].into_iter().filter_map(|name| c.optional(name)).collect();
-            Ok((ops::concat::op(), ops::concat::spec(&operands, c.axes().first().copied().unwrap_or(0))))
+        row("embedding", "embedding", &["w", "idx"], &[], |t, _, v| Ok(t.embedding(v[0], v[1]))),
+        row("dot", "dot", &["a", "b"], &[], |t, _, v| Ok(t.dot(v[0], v[1]))),
+        row("l2_normalize", "l2_normalize", &["x"], &["axis", "eps"], |t, c, v| {
+            Ok(t.l2_normalize(v[0], c.first_axis(), c.number_or("eps", ops::l2_normalize::EPSILON)))
         }),
-        row("stack", "stack", &["a", "b", "c"], &["axis"], |c| {
-            let operands = ["a", "b", "c"].into_iter().filter_map(|name| c.optional(name)).count();
-            Ok((ops::stack::op(), ops::stack::spec(c.shape("a"), operands, c.axes().first().copied().unwrap_or(0))))
-        }),
-        row("squeeze", "squeeze", &["x"], &["axis", "axes"], |c| {
-            Ok((ops::squeeze::op(), ops::squeeze::spec(c.shape("x"), &c.axes())))
-        }),
-        row("unsqueeze", "unsqueeze", &["x"], &["axis"], |c| {
-            Ok((ops::unsqueeze::op(), ops::unsqueeze::spec(c.shape("x"), c.axes().first().copied().unwrap_or(0))))
-        }),
-        row("gather", "gather", &["x", "idx"], &["axis"], |c| {
-            let axis = c.axes().first().copied().unwrap_or(0);
-            Ok((ops::gather::op(), ops::gather::spec(c.shape("x"), c.shape("idx"), axis)))
-        }),
-        row("embedding", "embedding", &["w", "idx"], &[], |c| {
-            Ok((ops::embedding::op(), ops::embedding::spec(c.shape("w"), c.shape("idx"))))
-        }),
-        row("dot", "dot", &["a", "b"], &[], |c| Ok((ops::dot::op(), ops::dot::spec(c.shape("a"), c.shape("b"))))),
-        row("l2_normalize", "l2_normalize", &["x"], &["axis", "eps"], |c| {
-            let epsilon = c.attr("eps").as_f64().unwrap_or(ops::l2_normalize::EPSILON);
-            let axis = c.axes().first().copied();
-            Ok((ops::l2_normalize::op(), ops::l2_normalize::spec(c.shape("x"), axis, epsilon)))
-        }),
-        row("cosine_similarity", "cosine_similarity", &["a", "b"], &["axis", "eps"], |c| {
-            let epsilon = c.attr("eps").as_f64().unwrap_or(ops::cosine_similarity::EPSILON);
-            let (a, b, axis) = (c.shape("a"), c.shape("b"), c.axes().first().copied());
-            Ok((ops::cosine_similarity::op(), ops::cosine_similarity::spec(a, b, axis, epsilon)))
+        row("cosine_similarity", "cosine_similarity", &["a", "b"], &["axis", "eps"], |t, c, v| {
+            let epsilon = c.number_or("eps", ops::cosine_similarity::EPSILON);
+            Ok(t.cosine_similarity(v[0], v[1], c.first_axis(), epsilon))
         }),
     ]
+}
+
+/// An operand that the case may lack.
+fn optional(operands: &[Handle], i: usize) -> Option<Handle> {
+    operands.get(i).copied()
 }
 
 /// The attributes of a reduction.
@@ -512,6 +436,12 @@ impl<'f> Case<'f> {
         BatchNorm::new().epsilon(self.epsilon()).momentum(self.attr("momentum").as_f64().unwrap_or(0.1))
     }
 
+    /// The height and width of the weight.
+    fn kernel(&self) -> [usize; 2] {
+        let weight = self.shape("w");
+        [weight.axis(2), weight.axis(3)]
+    }
+
     /// An axis of `input`; negative ones count from behind the last.
     fn axis(&self, key: &str, input: &str) -> Result<usize, NotYet> {
         match self.attr(key).as_i64() {
@@ -526,6 +456,10 @@ impl<'f> Case<'f> {
         ["axis", "axes"].map(|key| self.attr(key)).into_iter().filter(|axes| !axes.is_null()).flat_map(signed).collect()
     }
 
+    fn first_axis(&self) -> Option<isize> {
+        self.axes().first().copied()
+    }
+
     fn keepdim(&self) -> bool {
         self.attr("keepdim").as_bool().unwrap_or(false)
     }
@@ -533,15 +467,6 @@ impl<'f> Case<'f> {
     /// The lengths of an attribute; none where the case lacks it.
     fn lengths(&self, key: &str) -> Vec<usize> {
         if self.attr(key).is_null() { Vec::new() } else { lengths(self.attr(key)) }
-    }
-
-    /// A reduction over the axes of the case.
-    fn reduce<B: Backend>(
-        &self,
-        op: &'static Op<B>,
-        spec: fn(Shape, &[isize], bool) -> Result<Spec, ShapeError>,
-    ) -> Call<B> {
-        (op, spec(self.shape("x"), &self.axes(), self.keepdim()))
     }
 
     fn reduction(&self) -> Result<Reduction, NotYet> {
@@ -593,13 +518,16 @@ impl Tally {
     /// Runs one operation, forward and backward, and compares the output and all gradients that the case has.
     fn operation<B: Backend<Elem: Into<f64>>>(&mut self, json: &Value) -> Result<(), NotYet> {
         let case = Case { json };
-        if let Some(loss) = after_log_softmax::<B>(case.op()) {
+        if let Some(AfterLogSoftmax { op, spec, method }) = after_log_softmax::<B>(case.op()) {
             let reduction = case.reduction()?;
-            self.graph::<B>(json, &["x", "target"], |g, ids| {
+            let build = |g: &mut Graph<B>, ids: &[Id]| {
                 let log_softmax = ops::log_softmax::spec(g.shape(ids[0]), 1).unwrap();
                 let y = g.apply_dyn(ops::log_softmax::op(), &ids[..1], log_softmax);
-                let (op, spec) = loss(g.shape(y), g.shape(ids[1]), reduction);
-                g.apply_dyn(op, &[y, ids[1]], spec.unwrap())
+                g.apply_dyn(op, &[y, ids[1]], spec(g.shape(y), g.shape(ids[1]), reduction).unwrap())
+            };
+            self.graph::<B>(json, &["x", "target"], build, |tape, leaves| {
+                let y = tape.log_softmax(leaves[0], 1);
+                method(tape, y, leaves[1], reduction)
             });
             return Ok(());
         }
@@ -607,8 +535,11 @@ impl Tally {
             let causal = case.attr("is_causal") == true;
             let settings = if causal { Attention::new().causal() } else { Attention::new() };
             let settings = case.attr("scale").as_f64().map_or(settings, |scale| settings.scale(scale));
-            self.graph::<B>(json, &["q", "k", "v"], |g, ids| {
+            let build = |g: &mut Graph<B>, ids: &[Id]| {
                 g.scaled_dot_product_attention_dyn(ids[0], ids[1], ids[2], settings).unwrap()
+            };
+            self.graph::<B>(json, &["q", "k", "v"], build, |tape, leaves| {
+                tape.scaled_dot_product_attention(leaves[0], leaves[1], leaves[2], settings)
             });
             return Ok(());
         }
@@ -625,24 +556,77 @@ impl Tally {
         }
 
         let name = format!("{} of {}", json["name"], row.golden);
-        let (op, spec) = (row.call)(&case)?;
-        let spec = spec.unwrap_or_else(|error| panic!("{name} is refused: {error}"));
-        assert_eq!(spec.shape, shape(&json["output"]), "{name}: the output's shape");
-        let operands: Vec<&str> = row.operands.iter().copied().filter(|&name| inputs.contains_key(name)).collect();
-        let data: Vec<Vec<B::Elem>> = operands.iter().map(|&name| elements(&numbers(&inputs[name]))).collect();
+        let names: Vec<&str> = row.operands.iter().copied().filter(|&name| inputs.contains_key(name)).collect();
+        let data: Vec<Vec<B::Elem>> = names.iter().map(|&name| elements(&numbers(&inputs[name]))).collect();
         let data: Vec<&[B::Elem]> = data.iter().map(Vec::as_slice).collect();
-        let outcome = testing::run(op, spec, &data, &elements(&numbers(&json["grad_output"])));
+        let dy: Vec<B::Elem> = elements(&numbers(&json["grad_output"]));
+        let operand = |(&name, &data)| Operand { shape: shape(&inputs[name]), data, differentiable: false };
+        let mut operands: Vec<_> = names.iter().zip(&data).map(operand).collect();
 
-        self.outcome(&name, json, &operands, &outcome);
+        // Which table the method records says which of the operands are differentiable.
+        let mut tape = GrowingTape::<B>::default();
+        let leaves = record(&mut tape, &operands);
+        let y = (row.call)(&mut tape, &case, &leaves)?;
+        tape.check().unwrap_or_else(|error| panic!("{name} is refused: {error}"));
+        let (op, spec) = tape.operation(y).expect("the method records one node");
+        assert_eq!(spec.shape, shape(&json["output"]), "{name}: the output's shape");
+        let outcome = testing::run(op, spec, &data, &dy);
+        self.outcome(&name, json, &names, &outcome);
+
+        for (operand, gradient) in operands.iter_mut().zip(&op.backward) {
+            operand.differentiable = op.view || !matches!(gradient, Gradient::None);
+        }
+        let mut tape = GrowingTape::<B>::default();
+        let leaves = record(&mut tape, &operands);
+        let y = (row.call)(&mut tape, &case, &leaves)?;
+        self.same_bits(&format!("{name} on a growing tape"), &mut tape, &leaves, y, &dy, &outcome);
+
+        let scratch = spec.scratch + spec.scratch_backward.iter().sum::<usize>();
+        let params = tape.params().len();
+        let mut slab = vec![B::Elem::ZERO; 2 * params + tape.work_len() + scratch];
+        let mut tape = FixedTape::<4, B>::in_slab(&mut slab, params).expect("there is room for the parameters");
+        let leaves = record(&mut tape, &operands);
+        let y = tape.apply(op, &leaves, Ok(spec));
+        self.same_bits(&format!("{name} on a fixed tape"), &mut tape, &leaves, y, &dy, &outcome);
         Ok(())
     }
 
-    /// The same for a case that takes several operations.
+    /// Runs backward on a tape, and requires what the static engine found, bit for bit.
+    fn same_bits<B: Backend<Elem: Into<f64>>, S: Storage<Backend = B>>(
+        &mut self,
+        name: &str,
+        tape: &mut Tape<S>,
+        leaves: &[Handle],
+        y: Handle,
+        dy: &[B::Elem],
+        want: &Outcome<B::Elem>,
+    ) {
+        if let Err(error) = tape.backward_from(y, dy) {
+            self.failures.push(format!("{name}: {error}"));
+            return;
+        }
+        let gradients = leaves.iter().map(|&leaf| tape.gradient(leaf).unwrap_or_default());
+        let found = [tape.value(y)].into_iter().chain(gradients);
+        for (i, (found, want)) in found.zip([&want.y].into_iter().chain(&want.gradients)).enumerate() {
+            self.require_bits(&format!("{name}, output and gradients, number {i}"), found, want);
+        }
+    }
+
+    fn require_bits<E: Real + Into<f64>>(&mut self, what: &str, found: &[E], want: &[E]) {
+        let bits = |x: &[E]| x.iter().map(|&x| x.into().to_bits()).collect::<Vec<_>>();
+        if bits(found) != bits(want) {
+            let bits = 8 * size_of::<E>();
+            self.failures.push(format!("{what}, f{bits}: found {found:?}, the static engine has {want:?}"));
+        }
+    }
+
+    /// The same for a case that takes several operations, built in a graph and recorded by methods.
     fn graph<B: Backend<Elem: Into<f64>>>(
         &mut self,
         json: &Value,
         operands: &[&str],
         build: impl FnOnce(&mut Graph<B>, &[Id]) -> Id,
+        method: impl FnOnce(&mut GrowingTape<B>, &[Handle]) -> Handle,
     ) {
         let tensors: Vec<&Value> = operands.iter().map(|&name| &json["inputs"][name]).collect();
         let data: Vec<Vec<B::Elem>> = tensors.iter().map(|tensor| elements(&numbers(tensor))).collect();
@@ -652,8 +636,15 @@ impl Tally {
             differentiable: !json["grads"][operands[i]].is_null(),
         };
         let inputs: Vec<_> = data.iter().enumerate().map(operand).collect();
-        let outcome = testing::run_graph(&inputs, &elements(&numbers(&json["grad_output"])), build);
-        self.outcome(&json["name"].to_string(), json, operands, &outcome);
+        let dy: Vec<B::Elem> = elements(&numbers(&json["grad_output"]));
+        let outcome = testing::run_graph(&inputs, &dy, build);
+        let name = json["name"].to_string();
+        self.outcome(&name, json, operands, &outcome);
+
+        let mut tape = GrowingTape::<B>::default();
+        let leaves = record(&mut tape, &inputs);
+        let y = method(&mut tape, &leaves);
+        self.same_bits(&format!("{name} on a growing tape"), &mut tape, &leaves, y, &dy, &outcome);
     }
 
     /// Compares the output and all gradients that the case has.
@@ -677,13 +668,19 @@ impl Tally {
         let [weight, bias] = ["gamma", "beta"].map(|name| tensor(&json["inputs"][name]));
         let channels = [0.0, 1.0].map(|initial| vec![initial; weight.len()]).concat();
         let mut state = elements::<B::Elem>(&channels);
+        let affine = Shape::new([weight.len()]);
+        let mut tape = GrowingTape::<B>::default();
+        let parameters = [tape.parameter(affine, &weight), tape.parameter(affine, &bias)];
+        let statistics = tape.batch_norm_statistics(weight.len());
+        let mark = tape.mark();
         for (i, step) in json["steps"].as_array().expect("steps is an array").iter().enumerate() {
             let mode = step["mode"].as_str().expect("a step has a mode");
             let op = if mode == "train" { ops::batch_norm::op() } else { ops::batch_norm::op_eval() };
-            let (x, affine) = (shape(&step["x"]), Some(Shape::new([weight.len()])));
-            let spec = ops::batch_norm::spec(x, affine, affine, case.batch_norm()).expect("the shapes fit");
+            let shape = shape(&step["x"]);
+            let spec = ops::batch_norm::spec(shape, Some(affine), Some(affine), case.batch_norm());
             let (x, dy) = (tensor(&step["x"]), tensor(&step["grad_output"]));
-            let outcome = testing::run_with_state::<B>(op, spec, &[&x, &weight, &bias], &state, &dy);
+            let operands = [&x[..], &weight, &bias];
+            let outcome = testing::run_with_state::<B>(op, spec.expect("the shapes fit"), &operands, &state, &dy);
 
             let max_abs = |tensor: &str| step["f32_err"][tensor][0].as_f64().unwrap_or(0.0);
             let (mean, variance) = outcome.state.split_at(weight.len());
@@ -695,6 +692,14 @@ impl Tally {
                 let want = numbers(&step["grads"][name]);
                 self.compare(&format!("batch_norm, step {i} ({mode}): d{name}"), found, &want, max_abs(name));
             }
+
+            let settings = if mode == "train" { case.batch_norm() } else { case.batch_norm().eval() };
+            let x = tape.parameter(shape, &x);
+            let y = tape.batch_norm(x, Some(parameters[0]), Some(parameters[1]), statistics, settings);
+            let (name, leaves) = (format!("batch_norm on a tape, step {i}"), [x, parameters[0], parameters[1]]);
+            self.same_bits(&name, &mut tape, &leaves, y, &dy, &outcome);
+            self.require_bits(&format!("{name}: statistics"), tape.value(statistics), &outcome.state);
+            tape.reset_to(mark);
             state = outcome.state;
         }
         Ok(())
@@ -883,6 +888,14 @@ impl Tally {
         }
         Ok(())
     }
+}
+
+/// Puts operands on a tape: parameters where they are differentiable, constants elsewhere.
+fn record<B: Backend, S: Storage<Backend = B>>(tape: &mut Tape<S>, operands: &[Operand<'_, B::Elem>]) -> Vec<Handle> {
+    let leaf = |&Operand { shape, data, differentiable }: &Operand<'_, B::Elem>| {
+        if differentiable { tape.parameter(shape, data) } else { tape.constant(shape, data) }
+    };
+    operands.iter().map(leaf).collect()
 }
 
 /// What lies at index `i` of the first axis.

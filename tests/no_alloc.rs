@@ -3,8 +3,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use slabgrad::graph::Name;
 use slabgrad::optim::Optimizer;
 use slabgrad::prelude::*;
+use slabgrad::tape::{FixedTape, Handle, Mark, Storage, Tape, TapeError};
 
 struct Counting;
 
@@ -190,4 +192,77 @@ fn sizes_add_up() {
             [program.params_len(), program.state_len(), program.grads_len(), program.moments_len(), program.work_len()];
         assert_eq!(spaces.map(<[f32]>::len), lens);
     }
+}
+
+/// One step of a small perceptron on any tape, written as expressions, from the mark on.
+fn tape_step<S: Storage<Backend = Strict<f32>>>(
+    tape: &mut Tape<S>,
+    [w, b]: [Handle; 2],
+    mark: Mark,
+    moments: &mut [f32],
+) -> Result<f32, TapeError> {
+    tape.reset_to(mark);
+    let scope = tape.scope();
+    let (x, label) = (scope.constant([BATCH, 64], &IMAGES), scope.constant([BATCH], &LABELS));
+    let logits = x.linear(scope.of(w), Some(scope.of(b))).tanh() * 2.0;
+    let parts = [logits.slice(&[0, 0], &[BATCH, 5], &[]), logits.slice(&[0, 5], &[BATCH, 10], &[])];
+    let logits = parts[0].concat(&parts[1..], 1);
+    let loss = logits.cross_entropy(label, CrossEntropy::new()).handle();
+    tape.backward(loss)?;
+    tape.clip_norm(1.0);
+    tape.update(&Adam::new(0.01), moments)?;
+    Ok(tape.item(loss))
+}
+
+/// Registers the parameters of such a perceptron.
+fn perceptron<S: Storage<Backend = Strict<f32>>>(tape: &mut Tape<S>) -> ([Handle; 2], Mark) {
+    let weight = tape.init_parameter(Name::new("fc", "weight"), [10, 64], Init::HeUniform, 1);
+    ([weight, tape.parameter([10], &[0.0; 10])], tape.mark())
+}
+
+const PERCEPTRON: usize = 650;
+
+#[test]
+fn a_tape_in_a_slab_allocates_nothing_at_all() {
+    let mut slab = vec![0.0; 4096];
+    let (calls, losses) = allocations(|| {
+        let mut moments = [0.0; slabgrad::optim::HEADER_LEN + 2 * PERCEPTRON];
+        let mut tape: FixedTape<'_, 32> = FixedTape::in_slab(&mut slab, PERCEPTRON).ok()?;
+        let (parameters, mark) = perceptron(&mut tape);
+        let first = tape_step(&mut tape, parameters, mark, &mut moments).ok()?;
+        (0..20).try_for_each(|_| tape_step(&mut tape, parameters, mark, &mut moments).map(|_| ())).ok()?;
+        Some((first, tape_step(&mut tape, parameters, mark, &mut moments).ok()?))
+    });
+    let (first, last) = losses.expect("the slab is long enough");
+    assert_eq!(calls, 0);
+    assert!(last < first, "the loss does not go down: {first}, {last}");
+}
+
+#[test]
+fn a_growing_tape_allocates_nothing_from_the_second_step_on() {
+    let mut tape = Tape::new();
+    let (parameters, mark) = perceptron(&mut tape);
+    let mut moments = tape.moments::<Adam>();
+    let (calls, _) = allocations(|| tape_step(&mut tape, parameters, mark, &mut moments).unwrap());
+    assert!(calls > 0, "the first step grows the tape");
+    for _ in 0..20 {
+        let (calls, _) = allocations(|| tape_step(&mut tape, parameters, mark, &mut moments).unwrap());
+        assert_eq!(calls, 0);
+    }
+}
+
+#[test]
+fn a_tape_with_a_fault_allocates_nothing() {
+    let mut tape = Tape::new();
+    let (parameters, mark) = perceptron(&mut tape);
+    let mut moments = tape.moments::<Adam>();
+    tape_step(&mut tape, parameters, mark, &mut moments).unwrap();
+    let (calls, ()) = allocations(|| {
+        tape.reset_to(mark);
+        let y = tape.add(parameters[0], parameters[0]);
+        let y = tape.matmul(y, parameters[1]);
+        let y = tape.relu(y);
+        assert!(tape.backward(y).is_err(), "the shapes do not fit");
+    });
+    assert_eq!(calls, 0);
 }

@@ -1,17 +1,15 @@
 //! What the planner promises: a work space near its lower bound, buffers that never overlap while both are needed, and the
-//! same bits as a run in which every value has memory of its own.
+//! same bits as the tapes, on which every value has memory of its own.
 
 #![cfg(feature = "alloc")]
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use slabgrad::graph::{Graph, Id, Name};
-use slabgrad::ops::{
-    BackwardCall, ForwardCall, Gradient, MAX_INPUTS, Op, Over, OverGradient, Reduction, Spec, add, linear, matmul, mse,
-    relu, reshape, sigmoid, softmax, tanh,
-};
+use slabgrad::ops::{Op, Reduction, Spec, add, linear, matmul, mse, relu, reshape, sigmoid, softmax, tanh};
 use slabgrad::plan::{Buffer, Plan};
 use slabgrad::prelude::*;
+use slabgrad::tape::{self, FixedTape, GrowingTape, Storage, Tape};
 use slabgrad::testing::weighted_sum;
 
 /// Room for the nodes of a random graph.
@@ -20,13 +18,13 @@ const NODES: usize = 64;
 const SIDE: usize = 3;
 const LEN: usize = SIDE * SIDE;
 
-/// A node of a random graph, as the naive runner sees it.
+/// A node of a random graph, as a tape records it.
 enum Recorded<E: Real> {
     Leaf { data: Vec<E>, trained: Option<&'static str> },
     Op { op: &'static Op<Strict<E>>, inputs: Vec<usize>, spec: Spec },
 }
 
-/// A graph and the same once more for the naive runner.
+/// A graph and the same once more for tapes.
 struct Both<E: Real> {
     graph: Graph<Strict<E>, NODES>,
     ids: Vec<Id>,
@@ -120,77 +118,25 @@ impl<E: Real> Both<E> {
         both
     }
 
-    /// The loss and the gradients of the trained parameters, with memory of its own for every value.
-    fn run_naively(&self) -> (E, Vec<Vec<E>>) {
-        let mut values: Vec<Vec<E>> = Vec::new();
-        let mut saved: Vec<Vec<E>> = Vec::new();
+    /// The loss and the gradients of the trained parameters on a tape, where every value has memory of its own.
+    fn on_tape<S: Storage<Backend = Strict<E>>>(&self, mut tape: Tape<S>) -> (E, Vec<Vec<E>>) {
+        let mut vars: Vec<tape::Handle> = Vec::new();
         for node in &self.nodes {
-            let (mut y, mut kept) = (Vec::new(), Vec::new());
-            match node {
-                Recorded::Leaf { data, .. } => y.clone_from(data),
+            vars.push(match node {
+                Recorded::Leaf { data, trained: Some(_) } => tape.parameter([SIDE, SIDE], data),
+                Recorded::Leaf { data, trained: None } => tape.constant([SIDE, SIDE], data),
                 Recorded::Op { op, inputs, spec } => {
-                    let x = operands(&values, inputs);
-                    y = if op.over == Over::Output || op.view {
-                        x[0].to_vec()
-                    } else {
-                        vec![E::ZERO; spec.shape.len()]
-                    };
-                    kept = if op.over == Over::Saved { x[0].to_vec() } else { vec![E::ZERO; spec.saved] };
-                    let mut scratch = vec![E::ZERO; spec.scratch];
-                    let (y, saved, scratch) = (&mut y[..], &mut kept[..], &mut scratch[..]);
-                    (op.forward)(ForwardCall { args: &spec.args, x, y, saved, scratch, state: &mut [] });
+                    let inputs: Vec<tape::Handle> = inputs.iter().map(|&i| vars[i]).collect();
+                    tape.apply(op, &inputs, Ok(*spec))
                 }
-            }
-            values.push(y);
-            saved.push(kept);
-        }
-        let trained = self.trained();
-        let mut gradients: Vec<Option<Vec<E>>> = self.nodes.iter().map(|_| None).collect();
-        *gradients.last_mut().unwrap() = Some(vec![E::ONE]);
-        for (i, node) in self.nodes.iter().enumerate().rev() {
-            let (Recorded::Op { op, inputs, spec }, Some(dy)) = (node, gradients[i].clone()) else {
-                continue;
-            };
-            let is_parameter = |slot: &usize| self.is_parameter(self.root(inputs[*slot]));
-            let mut order: Vec<usize> = (0..inputs.len()).filter(|&slot| trained[inputs[slot]]).collect();
-            order.sort_by_key(|slot| !is_parameter(slot));
-            for slot in order {
-                // A view and what it is a view of are one value with one gradient.
-                let root = self.root(inputs[slot]);
-                let before = gradients[root].take();
-                gradients[root] = gradient(op, spec, inputs, slot, (&values, i, &saved[i], &dy), before);
-            }
-        }
-        let of_parameters = self.nodes.iter().zip(gradients);
-        let of_parameters = of_parameters.filter_map(|(node, gradient)| match node {
-            Recorded::Leaf { trained: Some(_), .. } => Some(gradient.unwrap()),
-            _ => None,
-        });
-        (values.last().unwrap()[0], of_parameters.collect())
-    }
-
-    fn is_parameter(&self, i: usize) -> bool {
-        matches!(self.nodes[i], Recorded::Leaf { trained: Some(_), .. })
-    }
-
-    /// What a view is a view of; any other node itself.
-    fn root(&self, i: usize) -> usize {
-        match &self.nodes[i] {
-            Recorded::Op { op, inputs, .. } if op.view => self.root(inputs[0]),
-            _ => i,
-        }
-    }
-
-    /// Which nodes a trained parameter lies behind.
-    fn trained(&self) -> Vec<bool> {
-        let mut trained: Vec<bool> = Vec::new();
-        for node in &self.nodes {
-            trained.push(match node {
-                Recorded::Leaf { trained, .. } => trained.is_some(),
-                Recorded::Op { inputs, .. } => inputs.iter().any(|&i| trained[i]),
             });
         }
-        trained
+        let loss = *vars.last().unwrap();
+        // Whatever the loss is.
+        tape.backward_from(loss, &[E::ONE]).unwrap();
+        let trained =
+            self.nodes.iter().zip(&vars).filter(|(node, _)| matches!(node, Recorded::Leaf { trained: Some(_), .. }));
+        (tape.item(loss), trained.map(|(_, &var)| tape.gradient(var).unwrap().to_vec()).collect())
     }
 
     /// Fills the memory of a planned program and hands it to `run`.
@@ -223,47 +169,6 @@ impl<E: Real> Both<E> {
         }
         run(&program, &mut memory, &fed)
     }
-}
-
-/// The gradient for an input, added to what there is `before`.
-fn gradient<E: Real>(
-    op: &'static Op<Strict<E>>,
-    spec: &Spec,
-    inputs: &[usize],
-    slot: usize,
-    (values, i, saved, dy): (&[Vec<E>], usize, &[E], &[E]),
-    before: Option<Vec<E>>,
-) -> Option<Vec<E>> {
-    let added = |share: &[E]| match &before {
-        Some(before) => before.iter().zip(share).map(|(&a, &b)| a + b).collect(),
-        None => share.to_vec(),
-    };
-    let call = |dx: &mut [E], add: bool| {
-        let Gradient::Kernel { run, .. } = op.backward[slot] else { unreachable!("this gradient has a kernel") };
-        let (x, y) = (operands(values, inputs), &values[i][..]);
-        let mut scratch = vec![E::ZERO; spec.scratch_backward[slot]];
-        let scratch = &mut scratch[..];
-        run(BackwardCall { args: &spec.args, x, y, saved, dy, dx, add, scratch, first_row: 0 });
-    };
-    match op.backward[slot] {
-        Gradient::None => before,
-        Gradient::Pass => Some(added(dy)),
-        Gradient::Kernel { over: OverGradient::Nothing, .. } => {
-            let add = before.is_some();
-            let mut dx = before.clone().unwrap_or_else(|| vec![E::ZERO; values[inputs[slot]].len()]);
-            call(&mut dx, add);
-            Some(dx)
-        }
-        Gradient::Kernel { over, .. } => {
-            let mut dx = if over == OverGradient::Dy { dy.to_vec() } else { saved.to_vec() };
-            call(&mut dx, false);
-            Some(added(&dx))
-        }
-    }
-}
-
-fn operands<'a, E>(values: &'a [Vec<E>], inputs: &[usize]) -> [&'a [E]; MAX_INPUTS] {
-    std::array::from_fn(|slot| inputs.get(slot).map_or(&[][..], |&i| &values[i][..]))
 }
 
 /// No two buffers that some tick needs share an element, and the space is as large as the lower bound says, or nearly.
@@ -300,20 +205,27 @@ proptest! {
     })]
 
     #[test]
-    fn a_planned_graph_gives_the_bits_of_a_naive_run(recipe in recipe()) {
+    fn a_planned_graph_gives_the_bits_of_the_tapes(recipe in recipe()) {
         let both = Both::<f32>::new(&recipe);
-        let (loss, gradients) = both.run_naively();
+        let (loss, gradients) = both.on_tape(GrowingTape::default());
+        // Garbage here too.
+        let mut slab = vec![777.0; 2 * NAMES.len() * LEN + 4 * NODES * LEN];
+        let (same_loss, same_gradients) = both.on_tape(FixedTape::<NODES>::in_slab(&mut slab, NAMES.len() * LEN).unwrap());
+        prop_assert_eq!(bits(&[loss]), bits(&[same_loss]));
+        for (a, b) in gradients.iter().zip(&same_gradients) {
+            prop_assert_eq!(bits(a), bits(b), "a growing and a fixed tape differ");
+        }
         let plan = both.graph.train(Training::with::<Adam>());
         check_layout(plan.buffers(), plan.work_len());
         prop_assert_eq!(plan.work_lower_bound(), lower_bound(plan.buffers()));
 
         let kept = both.with_program(&plan, |program, memory, fed| {
             let found = program.gradients(memory, fed).unwrap();
-            assert_eq!(bits(&[found]), bits(&[loss]), "the loss is {found}, a naive run gives {loss}");
+            assert_eq!(bits(&[found]), bits(&[loss]), "the loss is {found}, a tape gives {loss}");
             let trained = program.tensors().iter().filter(|t| t.space == slabgrad::program::Space::Params);
             for (tensor, want) in trained.zip(&gradients) {
                 let found = &memory.grads[tensor.range()];
-                assert_eq!(bits(found), bits(want), "gradient of {}: {found:?}, a naive run gives {want:?}", tensor.name);
+                assert_eq!(bits(found), bits(want), "gradient of {}: {found:?}, a tape gives {want:?}", tensor.name);
             }
             let mut adam = Adam::new(0.1);
             (0..3).for_each(|_| _ = program.step(memory, fed, &mut adam));

@@ -7,6 +7,7 @@
 #![no_std]
 
 pub mod pretrained;
+mod tape;
 mod workload;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
@@ -19,7 +20,9 @@ use static_cell::ConstStaticCell;
 pub static MODELS: &[(&str, &Program<'static>)] = &[("pretrained", &pretrained::TRAIN)];
 
 /// All memory that training uses. A static, so that the linker says when it does not fit into the RAM.
-static SLAB: ConstStaticCell<[f32; workload::SLAB_LEN]> = ConstStaticCell::new([0.0; workload::SLAB_LEN]);
+static SLAB: ConstStaticCell<[f32; SLAB_LEN]> = ConstStaticCell::new([0.0; SLAB_LEN]);
+/// The networks run one after the other.
+const SLAB_LEN: usize = if workload::SLAB_LEN > tape::SLAB_LEN { workload::SLAB_LEN } else { tape::SLAB_LEN };
 
 /// Trains, and calls `emit` with a label and the bits of a value for every value worth comparing.
 ///
@@ -30,7 +33,8 @@ pub fn run(emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> 
     let slab = SLAB.try_take().ok_or("the slab is taken: `run` was called a second time")?;
     #[cfg(feature = "provoke-panic")]
     emit("provoked", slab[core::hint::black_box(slab.len())].to_bits());
-    workload::train(slab, emit)?;
+    workload::train(slab.first_chunk_mut().ok_or("the slab is too short")?, emit)?;
+    tape::train(slab, emit)?;
     pretrained::train(slab, emit)
 }
 

@@ -47,7 +47,7 @@ program!(
 );
 
 /// Emits the loss of every step, then the checksum of an image of what was learned.
-pub(crate) fn train(slab: &mut [f32; SLAB_LEN], emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> {
+pub(crate) fn train(slab: &mut [f32], emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> {
     const { assert!(BATCH_LEN + TRAIN.slab_len() <= SLAB_LEN, "the slab is too short") };
     let (batch, slab) = slab.split_at_mut_checked(BATCH_LEN).ok_or("the slab is too short")?;
     let image = Image::parse(&WEIGHTS.0).map_err(|_| "the image of the weights is damaged")?;

@@ -3,8 +3,8 @@
 use slabgrad::prelude::*;
 
 pub(crate) const BATCH: usize = 16;
-const PIXELS: usize = 64;
-const STEPS: usize = 20;
+pub(crate) const PIXELS: usize = 64;
+pub(crate) const STEPS: usize = 20;
 
 /// Records of 64 pixels (0 to 16) and a label.
 static DIGITS: &[u8] = include_bytes!("../../data/digits.bin");

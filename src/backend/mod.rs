@@ -3,7 +3,9 @@
 //! A backend is a type parameter of graphs, programs and operations. [`Strict`] gives the same bits on every machine;
 //! a faster or a vendor's arithmetic is another implementation of [`Backend`].
 
+pub(crate) mod dispatch;
 mod functions;
+mod panel;
 mod real;
 mod sqrt;
 pub(crate) mod tile;
@@ -19,6 +21,8 @@ use core::marker::PhantomData;
 pub trait Backend: Copy + 'static {
     /// The element type.
     type Elem: Real;
+    /// The same arithmetic for loops that run on a machine with fused multiply-add; `Self` where nothing is fused.
+    type Fused: Backend<Elem = Self::Elem>;
 
     /// `a * b + c`.
     #[must_use]
@@ -62,11 +66,23 @@ pub trait Backend: Copy + 'static {
         x.sin()
     }
 
+    /// [`Backend::sin`] of every element, in place. A backend that overrides one overrides both.
+    #[inline(always)]
+    fn sin_slice(xs: &mut [Self::Elem]) {
+        Self::Elem::sin_slice(xs);
+    }
+
     /// The cosine of an angle in radians.
     #[must_use]
     #[inline(always)]
     fn cos(x: Self::Elem) -> Self::Elem {
         x.cos()
+    }
+
+    /// [`Backend::cos`] of every element, in place. A backend that overrides one overrides both.
+    #[inline(always)]
+    fn cos_slice(xs: &mut [Self::Elem]) {
+        Self::Elem::cos_slice(xs);
     }
 
     /// The hyperbolic tangent.
@@ -198,6 +214,7 @@ pub struct Strict<T>(PhantomData<T>);
 
 impl<T: Real> Backend for Strict<T> {
     type Elem = T;
+    type Fused = Self;
 }
 
 #[cfg(test)]

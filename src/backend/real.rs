@@ -74,10 +74,14 @@ pub trait Real:
     /// In `f32` the largest error is 1.73 ulp.
     #[must_use]
     fn sin(self) -> Self;
+    /// [`Real::sin`] of every element, in place: the same bits, sooner.
+    fn sin_slice(xs: &mut [Self]);
     /// The cosine of an angle in radians.
     /// In `f32` the largest error is 1.73 ulp.
     #[must_use]
     fn cos(self) -> Self;
+    /// [`Real::cos`] of every element, in place: the same bits, sooner.
+    fn cos_slice(xs: &mut [Self]);
     /// The hyperbolic tangent.
     /// In `f32` the largest error is 1.50 ulp.
     #[must_use]
@@ -207,8 +211,16 @@ macro_rules! real {
                 $functions::sin(self)
             }
             #[inline(always)]
+            fn sin_slice(xs: &mut [Self]) {
+                $functions::sin_slice(xs);
+            }
+            #[inline(always)]
             fn cos(self) -> Self {
                 $functions::cos(self)
+            }
+            #[inline(always)]
+            fn cos_slice(xs: &mut [Self]) {
+                $functions::cos_slice(xs);
             }
             #[inline(always)]
             fn tanh(self) -> Self {

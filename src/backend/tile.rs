@@ -1,10 +1,13 @@
-//! The matrix product: a register tile of `MR x NR` accumulators, one portable source for every target.
+//! The matrix product, and its register tile for cores without vectors and for WebAssembly; `panel.rs` has the one for
+//! others.
 //!
 //! Every element of the result has one accumulator, and its `k` products are added in ascending order; the shape of the
 //! tile therefore changes no bit. Strides are free, so a transposed operand is read where it lies.
 
 #![allow(unsafe_code)]
 
+use super::dispatch::{Kernel, dispatch};
+use super::panel::{self, Out};
 use super::{Backend, Real};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
@@ -44,10 +47,10 @@ const NR: usize =
 
 /// An operand while it is walked: `step` along `k`, `side` along its own axis of the result.
 #[derive(Clone, Copy)]
-struct Walk<E> {
-    at: *const E,
-    side: usize,
-    step: usize,
+pub(super) struct Walk<E> {
+    pub(super) at: *const E,
+    pub(super) side: usize,
+    pub(super) step: usize,
 }
 
 impl<E> Walk<E> {
@@ -56,7 +59,7 @@ impl<E> Walk<E> {
     /// # Safety
     /// Row or column `n` lies within the matrix.
     #[inline(always)]
-    unsafe fn skip(self, n: usize) -> Self {
+    pub(super) unsafe fn skip(self, n: usize) -> Self {
         // SAFETY: the caller's promise.
         Self { at: unsafe { self.at.add(n * self.side) }, ..self }
     }
@@ -99,11 +102,52 @@ pub(crate) fn matmul<B: Backend>(
     if !all_fit {
         return;
     }
-    let a = Walk { at: a.data.as_ptr(), side: a.row, step: a.col };
-    let b = Walk { at: b.data.as_ptr(), side: b.col, step: b.row };
-    let keep = start == Start::Output;
-    // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
-    unsafe { all_columns::<B>([m, n, k], a, b, c.as_mut_ptr(), c_row, keep) }
+    dispatch::<B, _>(Product { sizes: [m, n, k], a, b, c, c_row, keep: start == Start::Output });
+}
+
+/// A product whose three matrices lie within their slices.
+struct Product<'a, E> {
+    sizes: [usize; 3],
+    a: Matrix<'a, E>,
+    b: Matrix<'a, E>,
+    c: &'a mut [E],
+    c_row: usize,
+    keep: bool,
+}
+
+impl<E: Real> Kernel<E> for Product<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
+        let Self { sizes, a, b, c, c_row, keep } = self;
+        let lengths = [a.data.len(), b.data.len()];
+        let a = Walk { at: a.data.as_ptr(), side: a.row, step: a.col };
+        let b = Walk { at: b.data.as_ptr(), side: b.col, step: b.row };
+        let out = Out { at: c.as_mut_ptr(), row: c_row, col: 1, keep };
+        // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
+        unsafe {
+            // A single row by a transposed matrix would need every element of a panel once.
+            if const { VECTOR == 0 } || (sizes[0] == 1 && b.side != 1) {
+                all_columns::<C>(sizes, a, b, out.at, out.row, keep);
+                return;
+            }
+            // By constants, so that no tile is compiled that is never used.
+            if const { VECTOR == 64 && size_of::<E>() == 4 } {
+                panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out);
+            } else if const { VECTOR == 64 } {
+                panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out);
+            } else if const { VECTOR == 32 && size_of::<E>() == 4 } {
+                panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out);
+            } else if const { VECTOR == 32 } {
+                panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out);
+            } else if const { VECTOR == 16 && size_of::<E>() == 4 } {
+                panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out);
+            } else if const { VECTOR == 16 } {
+                panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out);
+            }
+        }
+    }
 }
 
 /// # Safety

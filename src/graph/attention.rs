@@ -6,6 +6,7 @@ use crate::error::ShapeError;
 use crate::init::Init;
 use crate::ops::{Op, Spec, linear, matmul, permute, reshape, scaled_softmax, slice};
 use crate::shape::{R3, Shape};
+use crate::tape::{self, Expr, Storage, Tape};
 
 /// How attention weighs.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,14 @@ impl Attention {
     #[must_use]
     pub const fn scale(self, scale: f64) -> Self {
         Self { scale: Some(scale), ..self }
+    }
+
+    /// What the scores of these queries are multiplied by.
+    const fn scale_for(&self, q: Shape) -> f64 {
+        match self.scale {
+            Some(scale) => scale,
+            None => 1.0 / root(q.axis_from_end(0)),
+        }
     }
 }
 
@@ -91,10 +100,7 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         v: Id,
         settings: Attention,
     ) -> Result<Id, ShapeError> {
-        let scale = match settings.scale {
-            Some(scale) => scale,
-            None => 1.0 / root(self.shape(q).axis_from_end(0)),
-        };
+        let scale = settings.scale_for(self.shape(q));
         let spec = matmul::spec_nt(self.shape(q), self.shape(k));
         let scores = match self.try_apply(matmul::op_nt(), &[q, k], spec) {
             Ok(scores) => scores,
@@ -233,6 +239,33 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             Ok(spec) => Ok(self.apply_dyn(op, inputs, spec)),
             Err(error) => Err(error),
         }
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// `softmax(q kᵀ / √d) v` of queries `[..., t, d]`, keys `[..., s, d]` and values `[..., s, e]`, as `[..., t, e]`; see
+    /// [`Graph::scaled_dot_product_attention`]. A fault where the shapes do not fit, or the scale is not finite.
+    #[track_caller]
+    pub fn scaled_dot_product_attention(
+        &mut self,
+        q: tape::Handle,
+        k: tape::Handle,
+        v: tape::Handle,
+        settings: Attention,
+    ) -> tape::Handle {
+        let scores = self.matmul_nt(q, k);
+        let weights = self.scaled_softmax(scores, settings.scale_for(self.shape(q)), settings.causal);
+        self.matmul(weights, v)
+    }
+}
+
+impl<S: Storage> Expr<'_, S> {
+    /// As [`Tape::scaled_dot_product_attention`], with these queries.
+    #[track_caller]
+    #[must_use]
+    pub fn scaled_dot_product_attention(self, k: Self, v: Self, settings: Attention) -> Self {
+        let var = self.tape().scaled_dot_product_attention(self.handle(), k.handle(), v.handle(), settings);
+        self.with(var)
     }
 }
 

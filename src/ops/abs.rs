@@ -52,6 +52,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `|x|`, element-wise.
+    abs(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

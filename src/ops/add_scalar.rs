@@ -46,6 +46,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x + scalar`, element-wise.
+    add_scalar(x)(scalar: f64) => (op(), spec(x, scalar))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

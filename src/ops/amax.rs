@@ -41,6 +41,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The largest element over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, one is named twice, or there are no elements along them.
+    amax(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 /// Where the largest element of `x` is: the first of several, the first NaN where there is one, `None` without elements.
 ///
 /// ```

@@ -41,6 +41,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The smallest element over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, one is named twice, or there are no elements along them.
+    amin(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     reduce::forward(call, |walk, x, first| walk.elements(x, first).fold(B::Elem::INFINITY, B::Elem::minimum));
 }

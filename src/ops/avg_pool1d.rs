@@ -56,6 +56,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The mean of every window over `x` `[n, c, l]`. Padding counts as
+    /// zeros, or does not. A fault where `x` has
+    /// another number of axes, the window does not fit, or one could lie in the padding alone.
+    avg_pool1d(x)(window: Window1d, padding: CountPadding) => (op(), spec(x, window, padding))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

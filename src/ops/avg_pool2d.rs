@@ -95,6 +95,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The mean of every window over `x` `[n, c, h, w]`. Padding counts as
+    /// zeros, or does not. A fault where `x` has
+    /// another number of axes, the window does not fit, or one could lie in the padding alone.
+    avg_pool2d(x)(window: Window2d, padding: CountPadding) => (op(), spec(x, window, padding))
+}
+
 /// What the sum over a window that sees `seen` of its `size` elements is divided by.
 fn count<E: Real>(args: &Args, size: usize, seen: usize) -> E {
     let [.., padding, _, _, _] = args.lengths();

@@ -19,6 +19,7 @@ use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::init::Init;
 use crate::shape::{Dims, R4, Shape};
+use crate::tape::{self, Call, Storage, Tape};
 
 /// The table that trains with the statistics of the batch; weight and bias are optional.
 #[must_use]
@@ -79,11 +80,11 @@ pub const fn spec(
 /// What a batch normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNorm {
-    epsilon: f64,
-    momentum: f64,
-    biased: bool,
-    eval: bool,
-    affine: Affine,
+    pub(crate) epsilon: f64,
+    pub(crate) momentum: f64,
+    pub(crate) biased: bool,
+    pub(crate) eval: bool,
+    pub(crate) affine: Affine,
 }
 
 impl BatchNorm {
@@ -188,6 +189,33 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let y = record(self, name, op, x.id(), [weight, bias], spec);
         self.with_state(mean);
         y
+    }
+}
+
+crate::tape::methods! {
+    /// Batch normalisation of `x` `[n, c]`, `[n, c, l]` or `[n, c, h, w]` with weight and bias `[c]`, and statistics as
+    /// [`Tape::batch_norm_statistics`] makes them, which backward moves towards the
+    /// batch's; in [evaluation](BatchNorm::eval) it normalises by them and they stay. Whether the settings have weight and
+    /// bias means nothing here.
+    ///
+    /// A fault where shapes or settings do not fit, `statistics` is no state of twice the channels, or there is a bias without
+    /// a weight.
+    batch_norm(x; weight, bias)(statistics: tape::Handle, settings: BatchNorm) => {
+        let op = if settings.eval { op_eval() } else { op() };
+        Call::new(op, spec(x, weight, bias, settings)).with_state(statistics)
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// The state of a [batch normalisation](Tape::batch_norm), `[2, channels]`: a running mean of zeros, then a running variance
+    /// of ones.
+    ///
+    /// A fault where there is no room.
+    #[track_caller]
+    pub fn batch_norm_statistics(&mut self, channels: usize) -> tape::Handle {
+        let statistics = self.zero_state(Shape::new([2, channels]));
+        self.value_mut(statistics).iter_mut().skip(channels).for_each(|variance| *variance = Real::ONE);
+        statistics
     }
 }
 

@@ -66,6 +66,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The binary cross-entropies of logits against probabilities of the same shape, reduced so; both get gradients. A
+    /// fault where the shapes differ.
+    bce_with_logits(logits, target)(reduction: Reduction) => (op(), spec(logits, target, reduction))
+}
+
 fn gradient_target<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let share = loss::share(call.args, call.dy);
     for (i, (dt, &x)) in call.dx.iter_mut().zip(call.x[0]).enumerate() {

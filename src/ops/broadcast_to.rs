@@ -48,6 +48,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` repeated to this shape, by NumPy's rules. A fault where it does not broadcast to it.
+    broadcast_to(x)(shape: impl Into<Shape>) => (op(), spec(x, shape.into()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

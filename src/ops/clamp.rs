@@ -69,6 +69,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The nearest to `x` that is at least `min` and at most `max`, element-wise.
+    /// A fault where `min` is above `max`, or one of them is NaN.
+    clamp(x)(min: f64, max: f64) => (op(), spec(x, min, max))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -6,11 +6,12 @@
 
 use super::loss::{Terms, share};
 use super::runs::for_each_run;
-use super::{Args, Backward, BackwardCall, Forward, ForwardCall, Reduction, Spec};
+use super::{Args, Backward, BackwardCall, Forward, ForwardCall, Op, Reduction, Spec};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::Indices;
 use crate::shape::{Dims, R2, Shape};
+use crate::tape::Call;
 
 /// The spec of a loss over classes: the arguments' first words are the classes and the elements behind their axis, as
 /// [`runs`](super::runs) has them.
@@ -18,19 +19,34 @@ pub(super) const fn spec(op: &'static str, x: Shape, target: Shape, reduction: R
     if x.rank() == 0 {
         return Err(ShapeError::Rank { op, operand: "the prediction", expected: "[c] or [n, c, ...]", found: x });
     }
-    let axis = if x.rank() == 1 { 0 } else { 1 };
-    let mut rows = x.prefix(axis);
-    let mut i = axis + 1;
-    while i < x.rank() {
-        rows = rows.push(x.axis(i));
-        i += 1;
-    }
+    let axis = axis(x);
+    let rows = x.without(axis);
     if !target.equals(&rows) && !target.equals(&x) {
         let expected = "that of the prediction, or the same without the classes' axis for class indices";
         return Err(ShapeError::Rank { op, operand: "the target", expected, found: target });
     }
     let args = reduction.args([x.axis(axis), x.product(axis + 1, x.rank())], rows);
     Ok(Spec::new(reduction.shape(rows)).args(args))
+}
+
+/// The axis of the classes.
+const fn axis(x: Shape) -> usize {
+    if x.rank() == 1 { 0 } else { 1 }
+}
+
+/// How many classes there are.
+pub(super) const fn classes(x: Shape) -> usize {
+    x.axis(axis(x))
+}
+
+/// What a tape records: by the table for indices, which have to be classes, or by the one for probabilities.
+pub(super) const fn call<B: Backend>(
+    x: Shape,
+    target: Shape,
+    [indices, probabilities]: [&'static Op<B>; 2],
+    spec: Result<Spec, ShapeError>,
+) -> Call<B> {
+    if target.equals(&x) { Call::new(probabilities, spec) } else { Call::new(indices, spec).indices(1, classes(x)) }
 }
 
 /// What a loss over `A` rows of `C` classes takes as its target: [`Indices`] or probabilities.

@@ -42,6 +42,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The sum with Kahan's compensation over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, or one is named twice.
+    compensated_sum(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 /// The sum of `x` with Kahan's compensation.
 ///
 /// ```

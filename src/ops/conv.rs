@@ -5,6 +5,8 @@
 //! transposed convolution runs the same ones with image and maps exchanged, a one-dimensional one runs them on images of
 //! height 1.
 
+use core::ops::Range;
+
 use super::window::{Window2d, pack, source, unpack};
 use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes};
 use crate::backend::{Backend, Matrix, Real, Start};
@@ -73,6 +75,27 @@ pub(super) const fn spec(
     let (args, columns) = args(&Sizes { channels, image, outputs, maps, groups }, &window);
     let spec = Spec::new(Shape::new([x.axis(0), outputs, maps[0], maps[1]])).args(args);
     Ok(Spec { scratch: columns, scratch_backward: [columns, columns, 0], ..spec })
+}
+
+/// Settings for a tape have a kernel of the size of the weight `[.., .., kh, kw]`, or `[.., .., k]` where `axes` is 1. A weight of
+/// another number of axes is an error of the specs.
+pub(super) const fn check_kernel(
+    op: &'static str,
+    weight: Shape,
+    kernel: [usize; 2],
+    axes: usize,
+) -> Result<(), ShapeError> {
+    if weight.rank() != 2 + axes {
+        return Ok(());
+    }
+    let against = "that of the weight";
+    if axes == 2 && kernel[0] != weight.axis(2) {
+        let what = "the height of the settings' kernel is";
+        return Err(ShapeError::Length { op, what, found: kernel[0], against, expected: weight.axis(2) });
+    }
+    let what = if axes == 2 { "the width of the settings' kernel is" } else { "the length of the settings' kernel is" };
+    let (found, expected) = (kernel[1], weight.axis_from_end(0));
+    if found == expected { Ok(()) } else { Err(ShapeError::Length { op, what, found, against, expected }) }
 }
 
 /// A bias has one element for each output.
@@ -152,6 +175,16 @@ struct Block {
     rows: usize,
 }
 
+/// A run of pixels of one row of a block, as one tap meets it.
+struct Run {
+    /// Where the row's pixels start among the block's columns.
+    at: usize,
+    /// Which of them lie in the image, the others in the padding beside it.
+    columns: Range<usize>,
+    /// Where the first of these lies in the group's channels; `None` in the padding above or below.
+    image: Option<usize>,
+}
+
 impl Geometry {
     pub(super) fn new(args: &Args) -> Self {
         let [channels, height, width, outputs, out_height, out_width, groups, kernel, stride, padding, dilation, _] =
@@ -203,41 +236,46 @@ impl Geometry {
         }
     }
 
-    /// Calls `each` with every row of `width` pixels in which one tap meets one row of the block: the tap, the row of the
-    /// block, where the tap's row of the input starts in a sample (`None` in the padding), and the tap's column. Rows of
-    /// the block are outermost.
-    fn for_each_tap_row(&self, block: &Block, mut each: impl FnMut(usize, usize, Option<usize>, usize)) {
+    /// Calls `each` with every run of pixels in which one tap meets one row of the block. Rows of the block are outermost,
+    /// then the columns of the window.
+    #[inline(always)]
+    fn for_each_run(&self, block: &Block, mut each: impl FnMut(Run)) {
         for row in 0..block.rows {
-            let mut tap = 0;
-            for c in 0..self.channels {
-                for p in 0..self.kernel[0] {
-                    let (stride, dilation, padding) = (self.stride[0], self.dilation[0], self.padding[0]);
-                    let line = source(block.first_row + row, p, stride, dilation, padding, self.height)
-                        .map(|i| c * self.plane() + i * self.width);
-                    for q in 0..self.kernel[1] {
-                        each(tap, row, line, q);
-                        tap += 1;
+            for q in 0..self.kernel[1] {
+                let (columns, first) = self.columns(q);
+                for c in 0..self.channels {
+                    for p in 0..self.kernel[0] {
+                        let (stride, dilation, padding) = (self.stride[0], self.dilation[0], self.padding[0]);
+                        let line = source(block.first_row + row, p, stride, dilation, padding, self.height);
+                        let image = line.map(|line| c * self.plane() + line * self.width + first);
+                        let tap = (c * self.kernel[0] + p) * self.kernel[1] + q;
+                        let at = (tap * block.rows + row) * self.out_width;
+                        each(Run { at, columns: columns.clone(), image });
                     }
                 }
             }
         }
     }
 
-    /// Where column `q` of the window at column `j` lies in a row of the input.
-    fn column(&self, j: usize, q: usize) -> Option<usize> {
-        source(j, q, self.stride[1], self.dilation[1], self.padding[1], self.width)
+    /// The columns of the output at which column `q` of the window lies in the image, and where it lies at the first.
+    fn columns(&self, q: usize) -> (Range<usize>, usize) {
+        let (stride, offset, padding) = (self.stride[1].max(1), q * self.dilation[1], self.padding[1]);
+        let end = (self.width + padding).saturating_sub(offset).div_ceil(stride).min(self.out_width);
+        let start = padding.saturating_sub(offset).div_ceil(stride).min(end);
+        (start..end, (start * stride + offset).saturating_sub(padding))
     }
 
-    /// Gathers the block's columns: the element of tap `t` for pixel `p` at `t * tap_step + p * pixel_step`.
-    fn gather<E: Real>(&self, block: &Block, x: &[E], columns: &mut [E], tap_step: usize, pixel_step: usize) {
+    /// Gathers the block's columns: the pixels of a tap are neighbours.
+    fn gather<E: Real>(&self, block: &Block, x: &[E], columns: &mut [E]) {
         let x = x.get(block.x..).unwrap_or_default();
-        self.for_each_tap_row(block, |tap, row, line, q| {
-            let line = line.and_then(|start| x.get(start..start + self.width)).unwrap_or_default();
-            let start = tap * tap_step + row * self.out_width * pixel_step;
-            let columns = columns.get_mut(start..).unwrap_or_default();
-            for (j, to) in columns.iter_mut().step_by(pixel_step.max(1)).take(self.out_width).enumerate() {
-                *to = self.column(j, q).and_then(|at| line.get(at)).copied().unwrap_or_default();
+        self.for_each_run(block, |run| {
+            let to = columns.get_mut(run.at..run.at + self.out_width).unwrap_or_default();
+            let from = run.image.and_then(|image| x.get(image..)).unwrap_or_default();
+            if from.is_empty() || run.columns.len() < to.len() {
+                to.fill(E::ZERO);
             }
+            let to = to.get_mut(run.columns).unwrap_or_default();
+            copy_every(self.stride[1], from, to);
         });
     }
 
@@ -252,7 +290,7 @@ impl Geometry {
     ) {
         self.for_each_block(maps.len(), |geometry, block| {
             let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
-            geometry.gather(&block, image, columns, pixels, 1);
+            geometry.gather(&block, image, columns);
             let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: taps, col: 1 };
             let columns = Matrix { data: columns, row: pixels, col: 1 };
             let maps = maps.get_mut(block.y..).unwrap_or_default();
@@ -273,18 +311,13 @@ impl Geometry {
             let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: 1, col: taps };
             let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
             B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
-            let image = image.get_mut(block.x..).unwrap_or_default();
-            geometry.for_each_tap_row(&block, |tap, row, line, q| {
-                let Some(line) = line.and_then(|start| image.get_mut(start..start + geometry.width)) else {
+            let image_of_group = image.get_mut(block.x..).unwrap_or_default();
+            geometry.for_each_run(&block, |run| {
+                let Some(to) = run.image.and_then(|image| image_of_group.get_mut(image..)) else {
                     return;
                 };
-                let start = tap * pixels + row * geometry.out_width;
-                let columns = columns.get(start..start + geometry.out_width).unwrap_or_default();
-                for (j, &from) in columns.iter().enumerate() {
-                    if let Some(to) = geometry.column(j, q).and_then(|at| line.get_mut(at)) {
-                        *to += from;
-                    }
-                }
+                let from = columns.get(run.at..).and_then(|row| row.get(run.columns)).unwrap_or_default();
+                add_to_every(geometry.stride[1], to, from);
             });
         });
     }
@@ -299,12 +332,64 @@ impl Geometry {
     ) {
         self.for_each_block(maps.len(), |geometry, block| {
             let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
-            geometry.gather(&block, image, columns, 1, taps);
+            geometry.gather(&block, image, columns);
             let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
-            let columns = Matrix { data: columns, row: taps, col: 1 };
+            let columns = Matrix { data: columns, row: 1, col: pixels };
             let weight = weight.get_mut(block.weight..).unwrap_or_default();
             B::matmul([geometry.outputs, taps, pixels], maps, columns, weight, taps, Start::Output);
         });
+    }
+}
+
+/// Copies every `stride`-th element of `from`, as many as there is room for.
+#[inline(always)]
+fn copy_every<E: Real>(stride: usize, from: &[E], to: &mut [E]) {
+    match stride {
+        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to = from),
+        // The usual one besides, four at a time.
+        2 => {
+            let (fours, eights) = (to.as_chunks_mut::<4>().0, from.as_chunks::<8>().0);
+            for (to, from) in fours.iter_mut().zip(eights) {
+                *to = [from[0], from[2], from[4], from[6]];
+            }
+            let mut i = 4 * fours.len().min(eights.len());
+            while let (Some(to), Some(&from)) = (to.get_mut(i), from.get(2 * i)) {
+                *to = from;
+                i += 1;
+            }
+        }
+        _ => {
+            for (to, from) in to.iter_mut().zip(from.chunks(stride.max(1))) {
+                *to = from.first().copied().unwrap_or_default();
+            }
+        }
+    }
+}
+
+/// Adds the elements of `from` to every `stride`-th of `to`.
+#[inline(always)]
+fn add_to_every<E: Real>(stride: usize, to: &mut [E], from: &[E]) {
+    match stride {
+        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to += from),
+        2 => {
+            let (eights, fours) = (to.as_chunks_mut::<8>().0, from.as_chunks::<4>().0);
+            for (to, from) in eights.iter_mut().zip(fours) {
+                to[0] += from[0];
+                to[2] += from[1];
+                to[4] += from[2];
+                to[6] += from[3];
+            }
+            let mut i = 4 * fours.len().min(eights.len());
+            while let (Some(to), Some(&from)) = (to.get_mut(2 * i), from.get(i)) {
+                *to += from;
+                i += 1;
+            }
+        }
+        _ => {
+            for (to, &from) in to.chunks_mut(stride.max(1)).zip(from) {
+                to.iter_mut().take(1).for_each(|to| *to += from);
+            }
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub const fn spec(
 
 /// What a one-dimensional convolution has beside its channels.
 #[derive(Clone, Copy, Debug)]
-pub struct Conv1d(Conv2d);
+pub struct Conv1d(pub(crate) Conv2d);
 
 impl Conv1d {
     /// A kernel of this length with stride 1, no padding, one group, a bias that starts at 0 and a weight that starts as
@@ -118,6 +118,22 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let bias = if bias { Some(O) } else { None };
         conv::record(self, name, op(), x.id(), Parameters { weight, bias, init }, spec)
     }
+}
+
+/// [`spec`] by settings.
+const fn spec_of(x: Shape, weight: Shape, bias: Option<Shape>, settings: Conv1d) -> Result<Spec, ShapeError> {
+    let Conv2d { window, groups, .. } = settings.0;
+    match conv::check_kernel("conv1d", weight, window.size, 1) {
+        Ok(()) => spec(x, weight, bias, Window1d(window), groups),
+        Err(error) => Err(error),
+    }
+}
+
+crate::tape::methods! {
+    /// A convolution of `x` `[n, c, l]` with a weight `[o, c / groups, k]` and a bias `[o]`, to `[n, o, ol]`. Stride, padding,
+    /// dilation and groups are those of the settings, and their kernel has to be that of the weight; whether they have a bias,
+    /// and how the weight starts, means nothing here. A fault where shapes, groups or window do not fit.
+    conv1d(x, weight; bias)(settings: Conv1d) => (op(), spec_of(x, weight, bias, settings))
 }
 
 #[cfg(test)]

@@ -53,10 +53,10 @@ pub const fn spec(
 /// What a convolution has beside its channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
-    pub(super) window: Window2d,
-    pub(super) groups: usize,
-    pub(super) bias: bool,
-    pub(super) init: Init,
+    pub(crate) window: Window2d,
+    pub(crate) groups: usize,
+    pub(crate) bias: bool,
+    pub(crate) init: Init,
 }
 
 impl Conv2d {
@@ -156,6 +156,21 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let bias = if settings.bias { Some(O) } else { None };
         conv::record(self, name, op(), x.id(), Parameters { weight, bias, init: settings.init }, spec)
     }
+}
+
+/// [`spec`] by settings.
+const fn spec_of(x: Shape, weight: Shape, bias: Option<Shape>, settings: Conv2d) -> Result<Spec, ShapeError> {
+    match conv::check_kernel("conv2d", weight, settings.window.size, 2) {
+        Ok(()) => spec(x, weight, bias, settings.window, settings.groups),
+        Err(error) => Err(error),
+    }
+}
+
+crate::tape::methods! {
+    /// A convolution of `x` `[n, c, h, w]` with a weight `[o, c / groups, kh, kw]` and a bias `[o]`, to `[n, o, oh, ow]`. Stride,
+    /// padding, dilation and groups are those of the settings, and their kernel has to be that of the weight; whether they have
+    /// a bias, and how the weight starts, means nothing here. A fault where shapes, groups or window do not fit.
+    conv2d(x, weight; bias)(settings: Conv2d) => (op(), spec_of(x, weight, bias, settings))
 }
 
 #[cfg(test)]

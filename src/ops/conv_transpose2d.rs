@@ -218,6 +218,23 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+/// [`spec`] by settings.
+const fn spec_of(x: Shape, weight: Shape, bias: Option<Shape>, settings: ConvTranspose2d) -> Result<Spec, ShapeError> {
+    let ConvTranspose2d { convolution: Conv2d { window, groups, .. }, output_padding } = settings;
+    match conv::check_kernel("conv_transpose2d", weight, window.size, 2) {
+        Ok(()) => spec(x, weight, bias, window, output_padding, groups),
+        Err(error) => Err(error),
+    }
+}
+
+crate::tape::methods! {
+    /// A transposed convolution of `x` `[n, c, h, w]` with a weight `[c, o / groups, kh, kw]` and a bias `[o]`, to
+    /// `[n, o, oh, ow]`. Stride, padding, output padding, dilation and groups are those of the settings, and their kernel has to
+    /// be that of the weight; whether they have a bias, and how the weight starts, means nothing here. A fault where shapes,
+    /// groups or paddings do not fit.
+    conv_transpose2d(x, weight; bias)(settings: ConvTranspose2d) => (op(), spec_of(x, weight, bias, settings))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
     let [x, weight, bias] = call.x;

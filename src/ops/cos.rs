@@ -2,33 +2,26 @@
 //!
 //! `dx = -dy sin x`.
 
-use super::unary::{self, Unary};
-use super::{Args, Op, Reads, Spec};
+use super::{BackwardCall, ForwardCall, Gradient, Op, Over, Reads, Spec, unary};
 use crate::backend::Backend;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-struct Cos;
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    B::cos_slice(call.y);
+}
 
-impl<B: Backend> Unary<B> for Cos {
-    const NAME: &'static str = "cos";
-    const READS: Reads = Reads::input(0);
-
-    #[inline(always)]
-    fn value(x: B::Elem, _: &Args) -> B::Elem {
-        B::cos(x)
-    }
-
-    #[inline(always)]
-    fn gradient(x: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
-        -dy * B::sin(x)
-    }
+fn backward<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    unary::gradient_by_slices(call.x[0], call.dx, B::sin_slice, |dy, sin| -dy * sin);
 }
 
 /// The table.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    unary::op::<B, Cos>()
+    const {
+        let x = Gradient::over_dy(backward::<B>, Reads::input(0));
+        &Op::new("cos", forward::<B>, [x, Gradient::None, Gradient::None]).over(Over::Output)
+    }
 }
 
 /// Any shape; the output has the same.
@@ -43,6 +36,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     pub const fn cos<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }
+}
+
+crate::tape::methods! {
+    /// The cosine of `x` in radians, element-wise.
+    cos(x)() => (op(), spec(x))
 }
 
 #[cfg(test)]

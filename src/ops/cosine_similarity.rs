@@ -58,6 +58,14 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The cosine of the angles between `a` and `b`, of one shape, along `axis`, or of both as a whole without one; negative
+    /// axes count from behind the last. Norms are no less than `epsilon`; PyTorch's is
+    /// [`EPSILON`]. A fault where the shapes differ, they have no such axis, or
+    /// `epsilon` is not above 0.
+    cosine_similarity(a, b)(axis: Option<isize>, epsilon: f64) => (op(), spec(a, b, axis, epsilon))
+}
+
 /// The larger of the norm and ε, and whether it is the norm.
 #[inline(always)]
 fn norm<B: Backend>(walk: &Walk, x: &[B::Elem], first: usize, epsilon: B::Elem) -> (B::Elem, bool) {

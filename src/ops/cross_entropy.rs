@@ -6,11 +6,14 @@
 //! else reads them, and backward turns it into `dx` there. With label smoothing ε the target is `(1 - ε) q + ε / c`. The
 //! definition is that of PyTorch's `cross_entropy`; the target gets no gradient.
 
-pub use super::class_loss::ClassTarget;
+pub use core::marker::PhantomData;
+
+use super::class_loss::ClassTarget;
 use super::class_loss::{self, Classes, Index, Probability, Row, Target};
 use super::loss::{self, Terms, share};
 use super::runs::for_each_run;
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
+use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -115,6 +118,16 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The softmax cross-entropy of logits `[n, c, ...]` or `[c]` against probabilities of their shape, or class indices of
+    /// that shape without `c`. A fault where the target has another shape, an index is no class, or the smoothing is not from
+    /// 0 to 1. No gradient flows into the target.
+    cross_entropy(logits, target)(settings: CrossEntropy) => {
+        let spec = spec(logits, target, settings);
+        class_loss::call(logits, target, [op_indices(), op_probabilities()], spec)
+    }
+}
+
 /// Smoothed weights: `keep` times the target's, and `spread` for every class.
 struct Smoothing<E> {
     keep: E,
@@ -135,32 +148,48 @@ impl<E: Real> Smoothing<E> {
 }
 
 fn forward<B: Backend, T: Target<B::Elem>>(call: ForwardCall<'_, B::Elem>) {
-    let classes = Classes::new(call.args);
-    let smoothing = Smoothing::new(call.args, classes);
-    let target = call.x[1];
-    let mut rows = classes.rows(call.saved.len());
-    let mut terms = Terms::new(call.args, call.y);
-    for_each_run(call.args, call.saved, |x| {
-        let Some(row) = rows.next() else { return };
-        let largest = x.largest();
-        x.map(|x| x - largest);
-        // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
-        let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
-        x.for_each(|class, x| {
-            let weight = smoothing.weight::<T>(target, &classes, row, class);
-            if weight != B::Elem::ZERO {
-                total += weight;
-                of_targets = B::mul_add(weight, *x, of_targets);
-            }
-            *x = B::exp(*x);
-        });
-        let sum = x.sum::<B>(|x, _| x, &[]);
-        let scale = B::Elem::ONE / sum;
-        x.map(|p| p * scale);
-        terms.push(total * B::ln(sum) - of_targets);
-    });
-    terms.finish::<B>();
+    dispatch::<B, _>(Rows::<B, T> { call, target: PhantomData });
 }
+
+struct Rows<'a, B: Backend, T> {
+    call: ForwardCall<'a, B::Elem>,
+    target: PhantomData<T>,
+}
+
+impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        let call = self.call;
+        let classes = Classes::new(call.args);
+        let smoothing = Smoothing::new(call.args, classes);
+        let target = call.x[1];
+        let mut rows = classes.rows(call.saved.len());
+        let mut terms = Terms::new(call.args, call.y);
+        for_each_run(call.args, call.saved, |x| {
+            let Some(row) = rows.next() else { return };
+            let largest = x.largest();
+            // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
+            let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
+            x.for_each(|class, x| {
+                *x = *x - largest;
+                let weight = smoothing.weight::<T>(target, &classes, row, class);
+                if weight != B::Elem::ZERO {
+                    total += weight;
+                    of_targets = B::mul_add(weight, *x, of_targets);
+                }
+            });
+            x.map_on::<VECTOR>(B::exp);
+            let sum = x.sum::<B>(|x, _| x, &[]);
+            let scale = B::Elem::ONE / sum;
+            x.map(|p| p * scale);
+            terms.push(total * B::ln(sum) - of_targets);
+        });
+        terms.finish::<B>();
+    }
+}
+
 fn gradient<B: Backend, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
     let classes = Classes::new(call.args);
     let smoothing = Smoothing::new(call.args, classes);

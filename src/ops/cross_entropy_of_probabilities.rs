@@ -90,6 +90,16 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The cross-entropy `-Σ q ln max(p, 1e-10)` of probabilities `[n, c, ...]` or `[c]` against probabilities of their shape,
+    /// or class indices of that shape without `c`, reduced so. A fault where the target has another shape, or an index is no
+    /// class. No gradient flows into the target.
+    cross_entropy_of_probabilities(p, target)(reduction: Reduction) => {
+        let spec = spec(p, target, reduction);
+        class_loss::call(p, target, [op_indices(), op_probabilities()], spec)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::gradient as run;

@@ -43,6 +43,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The dot product of two vectors. A fault where an operand is no vector, or their lengths differ.
+    dot(a, b)() => (op(), spec(a, b))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     call.y.fill(B::dot(call.x[0], call.x[1]));
 }

@@ -16,6 +16,7 @@ use crate::error::ShapeError;
 use crate::graph::{Graph, Id, Kind, Name, Var};
 use crate::init::Init;
 use crate::shape::{Dims, Shape};
+use crate::tape::{self, Call, Storage, Tape};
 
 /// The table.
 #[must_use]
@@ -56,8 +57,8 @@ const WORD: u32 = 1 << 24;
 /// What a dropout has.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropout {
-    p: f64,
-    seed: u64,
+    pub(crate) p: f64,
+    pub(crate) seed: u64,
 }
 
 impl Dropout {
@@ -92,11 +93,24 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     #[track_caller]
     pub const fn dropout_with<S: Dims>(&mut self, x: Var<S>, settings: Dropout) -> Var<S> {
         let counter = self.dropout_counter();
-        // No two nodes have the same place in the order of recording.
-        let stream = self.nodes().len() as u32;
+        let stream = self.dropouts(counter);
         let y = self.record("", op(), &[x.id()], spec(S::SHAPE, settings, stream));
         self.with_state(counter);
         y
+    }
+
+    /// How many dropouts there are: the stream of the next one, whatever else the graph holds.
+    const fn dropouts(&self, counter: Id) -> u32 {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes().len() {
+            if let Some(state) = self.nodes()[i].state
+                && state.index() == counter.index()
+            {
+                count += 1;
+            }
+            i += 1;
+        }
+        count
     }
 
     /// The counter of training steps, recorded where it is not there yet.
@@ -111,6 +125,29 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             i += 1;
         }
         self.state("dropout", "counter", Shape::new([COUNTER]), Init::Zeros)
+    }
+}
+
+crate::tape::methods! {
+    /// Sets elements to 0 with the settings' probability `p` and divides the others by `1 - p`. The mask is a function of the
+    /// seed, the counter, which backward advances, and `stream`: dropouts that share a counter get one each. In evaluation
+    /// leave it out.
+    ///
+    /// A fault where `p` is not in 0 to 1, or `counter` is not as [`Tape::dropout_counter`]
+    /// makes it.
+    dropout(x)(counter: tape::Handle, settings: Dropout, stream: u32) => {
+        Call::new(op(), spec(x, settings, stream)).with_state(counter)
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// The counter of steps that [dropouts](Tape::dropout) share: a state `[2]` that starts at 0, and that every backward through
+    /// one of them sets to the next step.
+    ///
+    /// A fault where there is no room.
+    #[track_caller]
+    pub fn dropout_counter(&mut self) -> tape::Handle {
+        self.zero_state(Shape::new([COUNTER]))
     }
 }
 

@@ -56,6 +56,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` where it is above 0, else `alpha (e^x - 1)` (PyTorch's `alpha` is 1), element-wise.
+    /// A fault where `alpha` is below 0 or NaN.
+    elu(x)(alpha: f64) => (op(), spec(x, alpha))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

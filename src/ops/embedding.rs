@@ -10,6 +10,7 @@ use crate::error::ShapeError;
 use crate::graph::{Graph, IndexDims, Var};
 use crate::init::Init;
 use crate::shape::{Dims, MAX_RANK, R2, Shape};
+use crate::tape::Call;
 
 /// The table.
 #[must_use]
@@ -79,6 +80,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         self.index_below(indices.id(), V);
         self.record("", op(), &[weight.id(), indices.id()], spec(weight.shape(), I::SHAPE))
     }
+}
+
+crate::tape::methods! {
+    /// The rows of a weight `[vocabulary, d]` at whole numbers `[...]`, as `[..., d]`. A fault where the shapes do not fit, or
+    /// an index is not below the vocabulary.
+    embedding(weight, indices)() => Call::new(op(), spec(weight, indices)).indices(1, weight.axis(0))
 }
 
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {

@@ -9,6 +9,7 @@ use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, IndexDims, Var};
 use crate::shape::{Dims, Shape};
+use crate::tape::Call;
 
 /// The table.
 #[must_use]
@@ -61,6 +62,15 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             self.index_below(index.id(), S::SHAPE.axis(axis));
         }
         self.record("", op(), &[x.id(), index.id()], spec(S::SHAPE, I::SHAPE, axis))
+    }
+}
+
+crate::tape::methods! {
+    /// The elements of `x` at `index` along `axis`, in the shape of `index`, which has as many axes as `x`; negative axes count
+    /// from behind the last. A fault where the shapes do not fit, there is no such axis, or an index does not lie within it.
+    gather(x, index)(axis: isize) => {
+        let bound = axes::find("gather", x, axis).map_or(0, |axis| x.axis(axis));
+        Call::new(op(), spec(x, index, axis)).indices(1, bound)
     }
 }
 

@@ -98,6 +98,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x Φ(x)` with the normal distribution's `Φ`, element-wise: PyTorch's default.
+    gelu(x)() => (op_erf(), spec(x));
+    /// `x Φ(x)` with the approximation of `Φ` by tanh, element-wise.
+    gelu_tanh(x)() => (op_tanh(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, gradient};

@@ -41,6 +41,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The mean of each plane of `x` `[n, c, h, w]`, as `[n, c, 1, 1]`. A fault where `x` has another number of axes.
+    global_avg_pool2d(x)() => (op(), spec(x))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [plane, ..] = call.args.lengths();
     let count = B::Elem::from_usize(plane);

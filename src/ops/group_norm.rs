@@ -53,9 +53,9 @@ pub const fn spec(
 /// What a group normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupNorm {
-    groups: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) groups: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl GroupNorm {
@@ -98,6 +98,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let spec = spec(x.shape(), weight, bias, settings.groups, settings.epsilon);
         norm::record(self, name, op(), x.id(), [weight, bias], spec)
     }
+}
+
+crate::tape::methods! {
+    /// `(x - mean) / √(variance + epsilon) w + b` of `x` `[n, c, ...]` over each of `groups` groups of a sample's channels, with
+    /// weight and bias `[c]`; PyTorch's `epsilon` is 1e-5. A fault where shapes or settings do not fit, or there is a bias
+    /// without a weight.
+    group_norm(x; weight, bias)(groups: usize, epsilon: f64) => (op(), spec(x, weight, bias, groups, epsilon))
 }
 
 #[cfg(test)]

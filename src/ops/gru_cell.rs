@@ -34,13 +34,19 @@ pub const fn spec(h: Shape, a: Shape, b: Shape) -> Result<Spec, ShapeError> {
         return Err(ShapeError::Rank { op, operand: "the hidden state", expected: "[..., hidden]", found: h });
     }
     let hidden = h.axis_from_end(0);
-    let gates = h.prefix(h.rank() - 1).push(3 * hidden);
+    let gates = h.with_last(3 * hidden);
     if !a.equals(&gates) || !b.equals(&gates) {
         let (operand, found) = if a.equals(&gates) { ("the recurrent part", b) } else { ("the input's part", a) };
         let expected = "that of the hidden state with a last axis three times as long";
         return Err(ShapeError::Rank { op, operand, expected, found });
     }
     Ok(Spec { saved: 4 * h.len(), ..Spec::new(h).args(Args::new(&[hidden])) })
+}
+
+crate::tape::methods! {
+    /// A gated recurrent unit's new hidden state, from the old one `[..., n]`, `a = W_ih x + b_ih` and `b = W_hh h + b_hh`, each
+    /// `[..., 3 n]`. A fault where the shapes do not fit.
+    gru_cell(h, a, b)() => (op(), spec(h, a, b))
 }
 
 /// The parts of a row, each of `hidden` elements: three gates, or what forward keeps, with nothing beyond the last.

@@ -53,6 +53,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `min(max(x + 3, 0), 6) / 6`, element-wise.
+    hardsigmoid(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -61,6 +61,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x min(max(x + 3, 0), 6) / 6`, element-wise.
+    hardswish(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

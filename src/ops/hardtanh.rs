@@ -55,6 +55,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` between `min` and `max` (in most networks -1 and 1), the nearer bound beyond, element-wise.
+    /// A fault where `min` is above `max`, or one of them is NaN.
+    hardtanh(x)(min: f64, max: f64) => (op(), spec(x, min, max))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -76,6 +76,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `d² / 2` where the difference `d` is less than `delta`, else `delta (|d| - delta / 2)`, reduced so; PyTorch's `delta` is 1.
+    /// A fault where the shapes differ, or `delta` is not positive and finite.
+    huber(prediction, target)(delta: f64, reduction: Reduction) => (op(), spec(prediction, target, delta, reduction))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

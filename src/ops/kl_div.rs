@@ -62,6 +62,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The divergences `q (ln q - x)` of logarithms of probabilities from the target's probabilities, of one shape, reduced
+    /// so ([`Reduction::BatchMean`] is the divergence of a sample). A fault where the shapes differ.
+    kl_div(log_probabilities, target)(reduction: Reduction) => (op(), spec(log_probabilities, target, reduction))
+}
+
 fn gradient_target<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let [x, q, _] = call.x;
     let share = loss::share(call.args, call.dy);

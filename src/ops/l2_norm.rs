@@ -40,6 +40,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The Euclidean norm over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, or one is named twice.
+    l2_norm(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     reduce::forward(call, |walk, x, first| walk.sum::<B>(x, first, |sum, x| B::mul_add(x, x, sum)).sqrt());
 }

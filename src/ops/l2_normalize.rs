@@ -67,6 +67,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x / max(‖x‖, epsilon)` along `axis`, or as a whole without one; negative axes count from behind the last. See
+    /// [`EPSILON`]. A fault where `x` has no such axis, or `epsilon` is not above 0.
+    l2_normalize(x)(axis: Option<isize>, epsilon: f64) => (op(), spec(x, axis, epsilon))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let epsilon: B::Elem = call.args.scalar::<B::Elem, 2>();
     let mut saved = call.saved.iter_mut();

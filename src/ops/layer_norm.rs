@@ -42,9 +42,9 @@ pub const fn spec(
 /// What a layer normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
-    axes: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) axes: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl LayerNorm {
@@ -102,6 +102,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let spec = spec(x.shape(), weight, bias, settings.axes, settings.epsilon);
         norm::record(self, name, op(), x.id(), [weight, bias], spec)
     }
+}
+
+crate::tape::methods! {
+    /// `(x - mean) / √(variance + epsilon) w + b` over the last `axes` axes, 1 to 3, of which weight and bias have the shape;
+    /// PyTorch's `epsilon` is 1e-5. A fault where shapes or settings do not fit, or there is a bias without a weight.
+    layer_norm(x; weight, bias)(axes: usize, epsilon: f64) => (op(), spec(x, weight, bias, axes, epsilon))
 }
 
 #[cfg(test)]

@@ -55,6 +55,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` where it is above 0, else `slope x` (PyTorch's slope is 0.01), element-wise.
+    /// A fault where `slope` is below 0 or NaN.
+    leaky_relu(x)(slope: f64) => (op(), spec(x, slope))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

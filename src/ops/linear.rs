@@ -46,15 +46,15 @@ pub const fn spec(x: Shape, weight: Shape, bias: Option<Shape>) -> Result<Spec, 
     {
         return Err(ShapeError::Rank { op, operand: "the bias", expected: "[out], as the weight has it", found: bias });
     }
-    let rows = x.prefix(x.rank() - 1);
-    Ok(Spec::new(rows.push(outputs)).args(Args::new(&[rows.len(), features, outputs])))
+    let rows = x.product(0, x.rank() - 1);
+    Ok(Spec::new(x.with_last(outputs)).args(Args::new(&[rows, features, outputs])))
 }
 
 /// What a linear layer has beside its size.
 #[derive(Clone, Copy, Debug)]
 pub struct Linear {
-    bias: bool,
-    init: Init,
+    pub(crate) bias: bool,
+    pub(crate) init: Init,
 }
 
 impl Linear {
@@ -121,6 +121,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
             None => self.record("", op(), &[x.id(), weight.id()], spec),
         }
     }
+}
+
+crate::tape::methods! {
+    /// `x Wᵀ + b` for `x` `[..., in]`, a weight `[out, in]` and a bias `[out]`; the output is `[..., out]`. A fault where the
+    /// shapes do not fit.
+    linear(x, weight; bias)() => (op(), spec(x, weight, bias))
 }
 
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {

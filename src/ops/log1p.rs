@@ -45,6 +45,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `ln(1 + x)`, accurate near 0, element-wise.
+    log1p(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -48,6 +48,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `ln Σ e^x` over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, or one is named twice.
+    logsumexp(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 /// `x`, or 0 where it is infinite: what can be subtracted without making a NaN of equal infinities.
 #[inline(always)]
 fn finite_or_zero<E: Real>(x: E) -> E {

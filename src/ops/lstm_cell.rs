@@ -65,11 +65,23 @@ pub const fn spec(cell: Shape, gates: Shape) -> Result<Spec, ShapeError> {
         return Err(ShapeError::Rank { op, operand: "the cell", expected: "[..., hidden]", found: cell });
     }
     let hidden = cell.axis_from_end(0);
-    if !gates.equals(&cell.prefix(cell.rank() - 1).push(4 * hidden)) {
+    if !gates.equals(&cell.with_last(4 * hidden)) {
         let expected = "that of the cell with a last axis four times as long";
         return Err(ShapeError::Rank { op, operand: "the gates", expected, found: gates });
     }
     Ok(Spec::new(cell).args(Args::new(&[hidden])))
+}
+
+crate::tape::methods! {
+    /// The activated gates of a long short-term memory, from `W_ih x + b_ih + W_hh h + b_hh` `[..., 4 h]`. A fault where the
+    /// last axis cannot be divided by four.
+    lstm_gates(gates)() => (op_gates(), spec_gates(gates));
+    /// The new cell of a long short-term memory, from the old one `[..., h]` and the activated gates `[..., 4 h]`. A fault
+    /// where the shapes do not fit.
+    lstm_cell(cell, gates)() => (op_cell(), spec(cell, gates));
+    /// The hidden state of a long short-term memory, from the new cell `[..., h]` and the activated gates `[..., 4 h]`. A
+    /// fault where the shapes do not fit.
+    lstm_hidden(cell, gates)() => (op_hidden(), spec(cell, gates))
 }
 
 /// A row's gates, one after the other.

@@ -119,7 +119,9 @@ impl<B: Backend, const N: usize> Graph<B, N> {
 
 crate::tape::methods! {
     /// The matrix product, by NumPy's rules: of vectors, matrices, batches.
-    matmul(a, b)() => (op(), spec(a, b))
+    matmul(a, b)() => (op(), spec(a, b));
+    /// `a bᵀ`: as `matmul`, of a `b` whose last two axes, of at least two, are exchanged.
+    matmul_nt(a, b)() => (op_nt(), spec_nt(a, b))
 }
 
 /// The matrix `b` of `k` rows and `n` columns, as it is or transposed in memory.

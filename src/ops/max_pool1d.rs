@@ -42,6 +42,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The largest element of every window over `x` `[n, c, l]`. A fault where `x` has
+    /// another number of axes, the window does not fit, or one could lie in the padding alone.
+    max_pool1d(x)(window: Window1d) => (op(), spec(x, window))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -50,6 +50,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The largest element of every window over `x` `[n, c, h, w]`. A fault where `x` has
+    /// another number of axes, the window does not fit, or one could lie in the padding alone.
+    max_pool2d(x)(window: Window2d) => (op(), spec(x, window))
+}
+
 /// Calls `each` for every window, in the order of the output, with the largest element and where it lies.
 fn for_each_maximum<E: Real>(args: &Args, x: &[E], mut each: impl FnMut(E, Option<usize>)) {
     for_each_window(args, x.len(), |window| {

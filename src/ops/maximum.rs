@@ -76,6 +76,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The larger of `a` and `b`, element by element, with NumPy's broadcasting. A fault where the shapes do not
+    /// broadcast to one another.
+    maximum(a, b)() => (op(a, b), spec(a, b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -63,6 +63,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x tanh(ln(1 + e^x))`, element-wise.
+    mish(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

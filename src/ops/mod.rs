@@ -73,7 +73,7 @@ pub mod mul;
 pub mod mul_scalar;
 pub mod neg;
 pub mod nll;
-mod norm;
+pub(crate) mod norm;
 pub mod pad;
 pub mod permute;
 mod planes;

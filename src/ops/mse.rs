@@ -62,6 +62,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The squared differences of two values of one shape, reduced so; both get gradients. A fault where the shapes differ.
+    mse(prediction, target)(reduction: Reduction) => (op(), spec(prediction, target, reduction))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{check, gradient as run};

@@ -45,6 +45,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `scalar x`, element-wise.
+    mul_scalar(x)(scalar: f64) => (op(), spec(x, scalar))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

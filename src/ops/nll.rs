@@ -10,6 +10,7 @@ use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Indices, Var};
 use crate::shape::{Dims, R0, R2, Shape};
+use crate::tape::Call;
 
 struct Nll;
 
@@ -72,6 +73,15 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         self.index_below(target.id(), C);
         let spec = spec(log_probabilities.shape(), Shape::new([A]), reduction);
         self.record("", op(), &[log_probabilities.id(), target.id()], spec)
+    }
+}
+
+crate::tape::methods! {
+    /// `-x` of the target's class, for log-probabilities `[n, c, ...]` or `[c]` and class indices of that shape without `c`,
+    /// reduced so. A fault where the shapes do not fit, or an index is no class.
+    nll(log_probabilities, target)(reduction: Reduction) => {
+        let bound = class_loss::classes(log_probabilities);
+        Call::new(op(), spec(log_probabilities, target, reduction)).indices(1, bound)
     }
 }
 

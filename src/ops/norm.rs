@@ -116,7 +116,7 @@ pub(super) const fn check_epsilon(op: &'static str, epsilon: f64) -> Result<(), 
 
 /// Which parameters a normalisation has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Affine {
+pub(crate) enum Affine {
     WeightAndBias,
     Weight,
     Nothing,
@@ -124,7 +124,7 @@ pub(super) enum Affine {
 
 impl Affine {
     /// The shapes of weight and bias.
-    pub(super) const fn shapes(self, shape: Shape) -> [Option<Shape>; 2] {
+    pub(crate) const fn shapes(self, shape: Shape) -> [Option<Shape>; 2] {
         match self {
             Self::WeightAndBias => [Some(shape), Some(shape)],
             Self::Weight => [Some(shape), None],

@@ -57,6 +57,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` with so many elements of `value` before and after it along its first axes. A fault where there are more lengths than
+    /// axes, or not as many before as after.
+    pad(x)(before: &[usize], after: &[usize], value: f64) => (op(), spec(x, before, after, value))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     call.y.fill(call.args.scalar::<B::Elem, { strided::WORDS }>());
     strided::spread::<B>(call);

@@ -91,6 +91,14 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` with its axes in this order; negative ones count from behind the last. A fault where not every axis is named once.
+    permute(x)(axes: &[isize]) => (op(), spec(x, axes));
+    /// `x` with axes `a` and `b` exchanged; negative ones count from behind the last, so -2 and -1 transpose matrices. A fault
+    /// where there is no such axis.
+    transpose(x)(a: isize, b: isize) => (op(), spec_transpose(x, a, b))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::gradient;

@@ -48,6 +48,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` to the power `exponent`, element-wise.
+    pow_scalar(x)(exponent: f64) => (op(), spec(x, exponent))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -45,6 +45,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The product over `axes`, all where there are none; negative ones count from behind the last. `keep` leaves them with
+    /// length 1. A fault where `x` has no such axis, or one is named twice.
+    prod(x)(axes: &[isize], keep: bool) => (op(), spec(x, axes, keep))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     reduce::forward(call, |walk, x, first| {
         let [l0, l1, l2, l3, l4, l5, l6, l7] = reduce::lanes(walk.elements(x, first), B::Elem::ONE, |y, x| y * x);

@@ -42,6 +42,7 @@ use super::{BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
 use crate::backend::Backend;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, Shape};
+use crate::tape::{self, Call, Expr, Storage, Tape};
 
 /// How all elements become one value.
 pub trait Reducer<B: Backend>: 'static {
@@ -82,6 +83,25 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     #[track_caller]
     pub const fn reduce_by<R: Reducer<B>, S: Dims>(&mut self, x: Var<S>) -> Var<R0> {
         self.apply(op::<B, R>(), &[x.id()], spec(S::SHAPE))
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// All elements of `x`, of any shape, reduced by `R` to a scalar.
+    #[track_caller]
+    pub fn reduce_by<R: Reducer<S::Backend>>(&mut self, x: tape::Handle) -> tape::Handle {
+        let spec = spec(self.shape(x));
+        self.record(Call::new(op::<S::Backend, R>(), Ok(spec)), tape::inputs([Some(x)]))
+    }
+}
+
+impl<S: Storage> Expr<'_, S> {
+    /// All elements, of any shape, reduced by `R` to a scalar.
+    #[track_caller]
+    #[must_use]
+    pub fn reduce_by<R: Reducer<S::Backend>>(self) -> Self {
+        let var = self.tape().reduce_by::<R>(self.handle());
+        self.with(var)
     }
 }
 

@@ -43,6 +43,13 @@ pub const fn spec(x: Shape, to: Shape) -> Result<Spec, ShapeError> {
     }
 }
 
+/// All axes but the first as one.
+const fn flat(x: Shape) -> Shape {
+    // Where that is too long for an axis, the shape has another number of elements, which the spec refuses.
+    let behind = x.product(1, x.rank());
+    Shape::new([x.axis(0), if behind > u32::MAX as usize { 0 } else { behind }])
+}
+
 impl<B: Backend, const N: usize> Graph<B, N> {
     /// `x` under the annotated shape `Y`.
     ///
@@ -59,10 +66,15 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// When the annotated shape is not the one that this gives.
     #[track_caller]
     pub const fn flatten<S: Dims, Y: Dims>(&mut self, x: Var<S>) -> Var<Y> {
-        let batch = S::SHAPE.axis(0);
-        let flat = Shape::new([batch, S::SHAPE.product(1, S::SHAPE.rank())]);
-        self.record("", op_flatten(), &[x.id()], spec(S::SHAPE, flat))
+        self.record("", op_flatten(), &[x.id()], spec(S::SHAPE, flat(S::SHAPE)))
     }
+}
+
+crate::tape::methods! {
+    /// `x` under another shape: a view. A fault where that has another number of elements.
+    reshape(x)(shape: impl Into<Shape>) => (op(), spec(x, shape.into()));
+    /// `x` with all axes but the first joined into one, whatever their number: a view.
+    flatten(x)() => (op_flatten(), spec(x, flat(x)))
 }
 
 #[cfg(test)]

@@ -36,9 +36,9 @@ pub const fn spec(x: Shape, weight: Option<Shape>, axes: usize, epsilon: f64) ->
 /// What a root mean square normalisation has beside the shape that it works on.
 #[derive(Clone, Copy, Debug)]
 pub struct RmsNorm {
-    axes: usize,
-    epsilon: f64,
-    affine: Affine,
+    pub(crate) axes: usize,
+    pub(crate) epsilon: f64,
+    pub(crate) affine: Affine,
 }
 
 impl RmsNorm {
@@ -90,6 +90,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
         let spec = spec(x.shape(), weight, settings.axes, settings.epsilon);
         norm::record(self, name, op(), x.id(), [weight, bias], spec)
     }
+}
+
+crate::tape::methods! {
+    /// `x / √(mean x² + epsilon) w` over the last `axes` axes, 1 to 3, of which the weight has the shape. A fault where shapes
+    /// or settings do not fit.
+    rms_norm(x; weight)(axes: usize, epsilon: f64) => (op(), spec(x, weight, axes, epsilon))
 }
 
 #[cfg(test)]

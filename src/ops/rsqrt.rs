@@ -44,6 +44,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `1 / √x`, element-wise.
+    rsqrt(x)() => (op(), spec(x))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

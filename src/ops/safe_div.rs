@@ -76,6 +76,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `a / (b + eps)`, element by element, with NumPy's broadcasting. A fault where the shapes do not broadcast to one
+    /// another.
+    safe_div(a, b)(eps: f64) => (op(a, b), spec(a, b, eps))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -45,6 +45,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `scale x + shift`, element-wise.
+    scale_shift(x)(scale: f64, shift: f64) => (op(), spec(x, scale, shift))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -47,6 +47,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The softmax of `scale x` over the last axis; where `causal`, row `i` of a matrix takes its first `i + 1` elements. A
+    /// fault where `x` has less than two axes, or the scale is not finite.
+    scaled_softmax(x)(scale: f64, causal: bool) => (op(), spec(x, scale, causal))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [columns, rows, causal, ..] = call.args.lengths();
     let scale = call.args.scalar::<B::Elem, 3>();

@@ -2,33 +2,26 @@
 //!
 //! `dx = dy cos x`.
 
-use super::unary::{self, Unary};
-use super::{Args, Op, Reads, Spec};
+use super::{BackwardCall, ForwardCall, Gradient, Op, Over, Reads, Spec, unary};
 use crate::backend::Backend;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-struct Sin;
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    B::sin_slice(call.y);
+}
 
-impl<B: Backend> Unary<B> for Sin {
-    const NAME: &'static str = "sin";
-    const READS: Reads = Reads::input(0);
-
-    #[inline(always)]
-    fn value(x: B::Elem, _: &Args) -> B::Elem {
-        B::sin(x)
-    }
-
-    #[inline(always)]
-    fn gradient(x: B::Elem, dy: B::Elem, _: &Args) -> B::Elem {
-        dy * B::cos(x)
-    }
+fn backward<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    unary::gradient_by_slices(call.x[0], call.dx, B::cos_slice, |dy, cos| dy * cos);
 }
 
 /// The table.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    unary::op::<B, Sin>()
+    const {
+        let x = Gradient::over_dy(backward::<B>, Reads::input(0));
+        &Op::new("sin", forward::<B>, [x, Gradient::None, Gradient::None]).over(Over::Output)
+    }
 }
 
 /// Any shape; the output has the same.
@@ -43,6 +36,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     pub const fn sin<S: Dims>(&mut self, x: Var<S>) -> Var<S> {
         self.apply(op::<B>(), &[x.id()], spec(S::SHAPE))
     }
+}
+
+crate::tape::methods! {
+    /// The sine of `x` in radians, element-wise.
+    sin(x)() => (op(), spec(x))
 }
 
 #[cfg(test)]

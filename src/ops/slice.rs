@@ -96,6 +96,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The elements of `x` from `starts` to below `stops`, `steps` apart, along the first axes; those that are not named stay
+    /// whole, and no steps are steps of 1. A fault where a range does not lie within its axis, there are more ranges than axes,
+    /// not as many starts as stops, or a step is 0.
+    slice(x)(starts: &[usize], stops: &[usize], steps: &[usize]) => (op(), spec(x, starts, stops, steps))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

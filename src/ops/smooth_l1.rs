@@ -76,6 +76,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `d² / (2 beta)` where the difference `d` is less than `beta`, else `|d| - beta / 2`, reduced so; PyTorch's `beta` is 1. A
+    /// fault where the shapes differ, or `beta` is negative or not finite.
+    smooth_l1(prediction, target)(beta: f64, reduction: Reduction) => (op(), spec(prediction, target, beta, reduction))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -38,6 +38,11 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The softmax along `axis`, counted from 0. A fault where `x` has no such axis.
+    softmax(x)(axis: usize) => (op(), spec(x, axis))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     for_each_run(call.args, call.y, |y| {
         let largest = y.largest();

@@ -65,6 +65,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `ln(1 + e^(beta x)) / beta`, and `x` where `beta x` is above `threshold`, element-wise; PyTorch's `beta` is 1 and its
+    /// threshold [`THRESHOLD`]. A fault where `beta` is not above 0.
+    softplus(x)(beta: f64, threshold: f64) => (op(), spec(x, beta, threshold))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

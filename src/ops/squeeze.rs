@@ -48,6 +48,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` without these axes of one element, or without all such where none is named: a view. Negative ones count from behind
+    /// the last. A fault where there is no such axis, one is named twice, or has another number of elements than one.
+    squeeze(x)(axes: &[isize]) => (op(), spec(x, axes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

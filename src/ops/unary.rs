@@ -2,7 +2,9 @@
 //! `dx = dy f'(x)` in place of `dy`.
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, Reads};
+use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real};
+use core::marker::PhantomData;
 
 /// An element-wise function. Its settings are scalars in the node's arguments.
 pub(super) trait Unary<B: Backend>: 'static {
@@ -37,8 +39,24 @@ pub(super) fn number<E: Real>(number: f64) -> E {
 
 fn forward<B: Backend, F: Unary<B>>(call: ForwardCall<'_, B::Elem>) {
     // A copy, so that the loop need not read them again after every element that it writes.
-    let args = *call.args;
-    call.y.iter_mut().for_each(|y| *y = F::value(*y, &args));
+    dispatch::<B, _>(Values::<B, F> { y: call.y, args: *call.args, function: PhantomData });
+}
+
+struct Values<'a, B: Backend, F> {
+    y: &'a mut [B::Elem],
+    args: Args,
+    function: PhantomData<F>,
+}
+
+impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Values<'_, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        for y in self.y {
+            *y = F::value(*y, &self.args);
+        }
+    }
 }
 
 fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
@@ -48,8 +66,43 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
         return;
     }
     let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
-    for (dx, &read) in call.dx.iter_mut().zip(read) {
-        *dx = F::gradient(read, *dx, &args);
+    dispatch::<B, _>(Gradients::<B, F> { dx: call.dx, read, args, function: PhantomData });
+}
+
+struct Gradients<'a, B: Backend, F> {
+    dx: &'a mut [B::Elem],
+    read: &'a [B::Elem],
+    args: Args,
+    function: PhantomData<F>,
+}
+
+impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Gradients<'_, B, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        for (dx, &read) in self.dx.iter_mut().zip(self.read) {
+            *dx = F::gradient(read, *dx, &self.args);
+        }
+    }
+}
+
+/// `dx = product(dy, f'(x))`, in place of `dy`, for a derivative that is computed many elements per call.
+#[inline(always)]
+pub(super) fn gradient_by_slices<E: Real>(
+    x: &[E],
+    dx: &mut [E],
+    derivative: impl Fn(&mut [E]),
+    product: impl Fn(E, E) -> E,
+) {
+    // The derivative is computed in place, and `x` is not to be written.
+    const LEN: usize = 32;
+    for (x, dx) in x.chunks(LEN).zip(dx.chunks_mut(LEN)) {
+        let mut block = [E::ZERO; LEN];
+        let block = block.get_mut(..x.len()).unwrap_or_default();
+        block.iter_mut().zip(x).for_each(|(d, &x)| *d = x);
+        derivative(block);
+        dx.iter_mut().zip(block).for_each(|(dx, d)| *dx = product(*dx, *d));
     }
 }
 
@@ -63,12 +116,17 @@ mod tests {
     /// The output and the gradient of its sum, by the kernels alone: programs refuse inputs that are not finite.
     fn run(op: Table, args: &Args, x: f32) -> (f32, f32) {
         let (mut y, mut dx) = ([x], [1.0]);
-        (op.forward)(ForwardCall { args, x: [&[]; 3], y: &mut y, saved: &mut [], scratch: &mut [], state: &[] });
-        if let Gradient::Kernel { run, .. } = op.backward[0] {
-            let (x, scratch) = ([&[x][..], &[], &[]], &mut [][..]);
-            run(BackwardCall { args, x, y: &y, saved: &[], dy: &[], dx: &mut dx, add: false, scratch, first_row: 0 });
-        }
+        run_slice(op, args, &[x], &mut y, &mut dx);
         (y[0], dx[0])
+    }
+
+    /// From `y` that holds `x`, and `dx` that holds `dy`.
+    fn run_slice(op: Table, args: &Args, x: &[f32], y: &mut [f32], dx: &mut [f32]) {
+        (op.forward)(ForwardCall { args, x: [&[]; 3], y, saved: &mut [], scratch: &mut [], state: &[] });
+        if let Gradient::Kernel { run, .. } = op.backward[0] {
+            let (x, scratch) = ([x, &[], &[]], &mut [][..]);
+            run(BackwardCall { args, x, y, saved: &[], dy: &[], dx, add: false, scratch, first_row: 0 });
+        }
     }
 
     fn activations() -> [(Table, Args); 13] {
@@ -130,6 +188,22 @@ mod tests {
         ];
         for (op, args) in activations().into_iter().chain(others) {
             assert!(run(op, &args, f32::NAN).0.is_nan(), "{} of NaN", op.name);
+        }
+    }
+
+    #[test]
+    fn sin_and_cos_of_a_slice_are_those_of_its_elements() {
+        // Both sides of the limit up to which neighbours are computed together, and what is left of a block.
+        let x: [f32; 75] = core::array::from_fn(|i| (i as f32 - 20.0) * if i % 40 == 39 { 1e5 } else { 0.7 });
+        let all: [(Table, fn(f32) -> f32, fn(f32) -> f32); 2] = [
+            (sin::op(), Strict::<f32>::sin, Strict::<f32>::cos),
+            (cos::op(), Strict::<f32>::cos, |x| -Strict::<f32>::sin(x)),
+        ];
+        for (op, value, derivative) in all {
+            let (mut y, mut dx) = (x, [3.0; 75]);
+            run_slice(op, &Args::NONE, &x, &mut y, &mut dx);
+            assert_eq!(y, x.map(value), "{}", op.name);
+            assert_eq!(dx, x.map(|x| 3.0 * derivative(x)), "gradient of {}", op.name);
         }
     }
 }

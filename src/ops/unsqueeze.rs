@@ -34,6 +34,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `x` with an axis of one element as axis `axis` of the output: a view. Negative ones count from behind the output's last.
+    /// A fault where it has no such axis, or would have more axes than there can be.
+    unsqueeze(x)(axis: isize) => (op(), spec(x, axis))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::check;

@@ -56,6 +56,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// Every element of `x` `[n, c, h, w]` as a block of `factors` (rows, columns). A fault where `x` has another number of
+    /// axes, or a factor is 0.
+    upsample_nearest2d(x)(factors: [usize; 2]) => (op(), spec(x, factors))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [width, rows, columns, ..] = call.args.lengths();
     let row = (width * columns).max(1);

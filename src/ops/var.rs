@@ -62,6 +62,13 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// The variance over `axes`, all where there are none; negative ones count from behind the last. The sum of squares is
+    /// divided by the number of elements less `correction` (1 is unbiased); `keep` leaves the axes with length 1. A fault where
+    /// `x` has no such axis, one is named twice, or there are not more elements than `correction`.
+    var(x)(axes: &[isize], correction: usize, keep: bool) => (op(), spec(x, axes, correction, keep))
+}
+
 fn divisor<E: Real>(args: &Args) -> E {
     let [_, _, _, _, _, _, divisor, ..] = args.lengths();
     E::from_usize(divisor)

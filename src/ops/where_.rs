@@ -78,6 +78,12 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     }
 }
 
+crate::tape::methods! {
+    /// `a` where `c` is not 0, else `b`, with NumPy's broadcasting of all three. A fault where the shapes do not broadcast to
+    /// one another. No gradient flows into `c`.
+    where_(c, a, b)() => (op(c, a, b), spec(c, a, b))
+}
+
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [c, a, b] = call.x;
     let b = Operand::new::<2>(call.args, b);

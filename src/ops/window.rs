@@ -17,10 +17,10 @@ use crate::shape::Shape;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Window2d {
-    pub(super) size: [usize; 2],
-    pub(super) stride: Option<[usize; 2]>,
-    pub(super) padding: [usize; 2],
-    pub(super) dilation: [usize; 2],
+    pub(crate) size: [usize; 2],
+    pub(crate) stride: Option<[usize; 2]>,
+    pub(crate) padding: [usize; 2],
+    pub(crate) dilation: [usize; 2],
 }
 
 impl Window2d {

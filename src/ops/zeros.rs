@@ -4,6 +4,7 @@ use super::{ForwardCall, Gradient, Op, Spec};
 use crate::backend::{Backend, Real};
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
+use crate::tape::{self, Call, Expr, Scope, Storage, Tape};
 
 /// The table.
 #[must_use]
@@ -22,6 +23,22 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     #[track_caller]
     pub const fn zeros<S: Dims>(&mut self) -> Var<S> {
         self.apply(op::<B>(), &[], spec(S::SHAPE))
+    }
+}
+
+impl<S: Storage> Tape<S> {
+    /// Zeros, such as the state that a recurrent network starts from.
+    #[track_caller]
+    pub fn zeros(&mut self, shape: impl Into<Shape>) -> tape::Handle {
+        self.record(Call::new(op(), Ok(spec(shape.into()))), tape::inputs([]))
+    }
+}
+
+impl<'t, S: Storage> Scope<'t, S> {
+    /// As [`Tape::zeros`].
+    #[track_caller]
+    pub fn zeros(&'t self, shape: impl Into<Shape>) -> Expr<'t, S> {
+        self.of(self.tape().zeros(shape))
     }
 }
 

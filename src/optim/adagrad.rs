@@ -76,7 +76,7 @@ impl<B: Backend> Optimizer<B> for Adagrad<B::Elem> {
         AdagradCoefficients { rate, epsilon: self.epsilon }
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(
         c: &Self::Coefficients,
         group: &Group<B::Elem>,

@@ -156,7 +156,7 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(
         c: &Self::Coefficients,
         group: &Group<B::Elem>,

@@ -45,7 +45,7 @@ pub trait Optimizer<B: Backend> {
     fn begin(&self, own: &mut [B::Elem; 4]) -> Self::Coefficients;
 
     /// Updates a run of parameters of one group with their gradients. The moments are runs of the same parameters; unused
-    /// ones are empty.
+    /// ones are empty. With `inline(always)` it is compiled for each kind of vectors that the machine may have.
     fn update(
         coefficients: &Self::Coefficients,
         group: &Group<B::Elem>,

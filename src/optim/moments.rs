@@ -1,6 +1,7 @@
 //! The moments' space: a header with the counts, then the optimizer's slots, laid out as the parameters.
 
 use super::{Group, Optimizer};
+use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real};
 
 /// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
@@ -75,5 +76,23 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
     };
     let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
     let params = params.get_mut(range.clone()).unwrap_or_default();
-    O::update(coefficients, group, params, grads, moments);
+    dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
+}
+
+/// The operands of [`Optimizer::update`].
+struct Update<'a, B: Backend, O: Optimizer<B>> {
+    coefficients: &'a O::Coefficients,
+    group: &'a Group<B::Elem>,
+    params: &'a mut [B::Elem],
+    grads: &'a [B::Elem],
+    moments: [&'a mut [B::Elem]; 3],
+}
+
+impl<B: Backend, O: Optimizer<B>> Kernel<B::Elem> for Update<'_, B, O> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        O::update(self.coefficients, self.group, self.params, self.grads, self.moments);
+    }
 }

@@ -97,7 +97,7 @@ impl<B: Backend, const MOMENTUM: bool, const CENTERED: bool> Optimizer<B> for Rm
         self.coefficients
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(
         c: &Self::Coefficients,
         group: &Group<B::Elem>,

@@ -102,7 +102,7 @@ impl<B: Backend, const MOMENTUM: bool> Optimizer<B> for Sgd<B::Elem, MOMENTUM> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn update(
         c: &Self::Coefficients,
         group: &Group<B::Elem>,

@@ -82,6 +82,12 @@ impl Training {
         }
     }
 
+    /// The same for an optimizer with so many slots, and without rules for parameters.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn for_slots(self, slots: usize) -> Self {
+        Self { slots, rules: Rules::NONE, ..self }
+    }
+
     /// Applies the update as soon as a parameter's gradient is complete, and gives that memory back. The weights of a
     /// linear layer are even updated a few rows at a time. The result is the same, to the last bit.
     #[must_use]
@@ -414,6 +420,40 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     pub const fn work_lower_bound(&self) -> usize {
         self.layout.lower_bound
     }
+}
+
+/// What the planner makes of nodes on the heap.
+#[cfg(feature = "alloc")]
+pub(crate) struct HeapPlan<'n, B: Backend> {
+    pub(crate) tables: Tables<'n, B>,
+    pub(crate) buffers: alloc::vec::Vec<Buffer>,
+    /// Which nodes the arguments in the tables are of.
+    pub(crate) nodes_of_args: alloc::vec::Vec<usize>,
+    /// Which nodes the inputs in the tables are.
+    pub(crate) nodes_of_inputs: alloc::vec::Vec<usize>,
+    /// Which nodes the program needs.
+    pub(crate) needed: alloc::vec::Vec<bool>,
+}
+
+/// Plans inference, or training towards a loss, for nodes that were recorded at run time.
+#[cfg(feature = "alloc")]
+pub(crate) fn plan_nodes<'n, B: Backend>(
+    nodes: &[crate::graph::Node<'n, B>],
+    loss: Option<crate::graph::Id>,
+    training: Option<Training>,
+) -> Result<HeapPlan<'n, B>, PlanError<'n>> {
+    let mut info = alloc::vec![Info::NEW; nodes.len()];
+    let mut steps = alloc::vec![Step::EMPTY; nodes.len() * STEPS_PER_NODE];
+    let mut buffers = alloc::vec![Buffer::EMPTY; nodes.len() * BUFFERS_PER_NODE];
+    let layout = Planner::new(nodes, loss, training, &mut info, &mut steps, &mut buffers).run()?;
+    let rules = training.map_or(Rules::NONE, |training| training.rules);
+    let source = Source { nodes, info: &info, rules: &rules };
+    let nodes_of_args = (0..nodes.len()).filter(|&i| source.args(i).is_some()).collect();
+    let nodes_of_inputs = (0..nodes.len()).filter(|&i| source.input(i).is_some()).collect();
+    let tables = source.tables(steps.get(..layout.steps).unwrap_or_default(), layout.sizes);
+    buffers.truncate(layout.buffers);
+    let needed = info.iter().map(|info| info.needed).collect();
+    Ok(HeapPlan { tables, buffers, nodes_of_args, nodes_of_inputs, needed })
 }
 
 /// The spaces' sizes, and the buffers of the work space with the nodes that they were made for.

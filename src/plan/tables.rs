@@ -176,6 +176,21 @@ mod on_the_heap {
         }
     }
 
+    #[cfg(feature = "alloc")]
+    impl<B: Backend> Tables<'_, B> {
+        /// The same without names, which may be of another's, and with these groups of parameters.
+        pub(crate) fn without_names(self, groups: Vec<GroupRun>) -> Tables<'static, B> {
+            let Self { steps, args, inputs, outputs, sizes, .. } = self;
+            let inputs = inputs.into_iter().map(|input| Input { name: "", ..input }).collect();
+            let outputs = outputs.into_iter().map(|output| Output { name: "", ..output }).collect();
+            Tables { steps, args, tensors: Vec::new(), inputs, outputs, groups, sizes }
+        }
+
+        pub(crate) fn steps(&self) -> &[Step<B>] {
+            &self.steps
+        }
+    }
+
     impl<'n, B: Backend> Source<'_, 'n, B> {
         pub(in super::super) fn tables(&self, steps: &[Step<B>], sizes: Sizes) -> Tables<'n, B> {
             let nodes = 0..self.nodes.len();

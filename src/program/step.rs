@@ -39,7 +39,7 @@ impl Place {
         self.start == other.start && self.len == other.len
     }
 
-    pub(super) const fn range(self) -> core::ops::Range<usize> {
+    pub(crate) const fn range(self) -> core::ops::Range<usize> {
         self.offset()..self.offset() + self.len()
     }
 

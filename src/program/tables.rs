@@ -2,6 +2,7 @@
 
 use super::{Place, RunError, Space};
 use crate::backend::Real;
+use crate::backend::dispatch::first_not_finite;
 use crate::graph::Name;
 use crate::init::Init;
 use crate::optim::Group;
@@ -105,6 +106,12 @@ pub struct Output<'t> {
 }
 
 impl Output<'_> {
+    /// Where it lies in the work space, unless it is a parameter.
+    #[cfg(feature = "alloc")]
+    pub(crate) const fn range_in_work(&self) -> Option<core::ops::Range<usize>> {
+        if matches!(self.place.space(), Space::Work) { Some(self.place.range()) } else { None }
+    }
+
     pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, place: Place::NOWHERE };
 }
 
@@ -150,7 +157,7 @@ impl Input<'_> {
         let fault = if self.classes > 0 {
             data.iter().position(|x| x.to_index().is_none_or(|index| index >= self.classes))
         } else {
-            data.iter().position(|x| !x.is_finite())
+            first_not_finite(data)
         };
         let Some((element, value)) = fault.and_then(|i| Some((i, data.get(i)?.to_f32()))) else {
             return Ok(());

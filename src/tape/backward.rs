@@ -5,7 +5,7 @@ use super::node::Backprop;
 use super::node::{Kind, NOWHERE, Node};
 use super::record::copy;
 use super::storage::{Elem, SpacesMut};
-use super::{Cause, Storage, Tape, TapeError, Var};
+use super::{Cause, Handle, Storage, Tape, TapeError};
 use crate::backend::{Backend, Real};
 use crate::ops::{Backward, BackwardCall, Gradient, MAX_INPUTS, OverGradient, Reads};
 use crate::program::Space;
@@ -19,7 +19,8 @@ impl<S: Storage> Tape<S> {
     /// The tape's fault; when the loss has more than one element or is not finite, which changes nothing; or when there is
     /// no room for the gradients, which is a fault.
     #[track_caller]
-    pub fn backward(&mut self, loss: Var) -> Result<(), TapeError> {
+    pub fn backward(&mut self, loss: Handle) -> Result<(), TapeError> {
+        self.force(loss);
         self.check()?;
         let cause = match (self.node(loss), self.value(loss)) {
             (None, _) => Cause::Handle { operand: 0 },
@@ -35,7 +36,8 @@ impl<S: Storage> Tape<S> {
     /// # Errors
     /// As [`Tape::backward`], and when `dy` has another length than the value.
     #[track_caller]
-    pub fn backward_from(&mut self, y: Var, dy: &[Elem<S>]) -> Result<(), TapeError> {
+    pub fn backward_from(&mut self, y: Handle, dy: &[Elem<S>]) -> Result<(), TapeError> {
+        self.force(y);
         self.check()?;
         match self.try_backward(y, dy) {
             Ok(()) => Ok(()),
@@ -47,7 +49,7 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    fn try_backward(&mut self, y: Var, dy: &[Elem<S>]) -> Result<(), Cause> {
+    fn try_backward(&mut self, y: Handle, dy: &[Elem<S>]) -> Result<(), Cause> {
         let node = self.node(y).ok_or(Cause::Handle { operand: 0 })?;
         let (len, root, needs_gradient) = (node.len(), node.root as usize, node.needs_gradient);
         if dy.len() != len {
@@ -78,10 +80,9 @@ impl<S: Storage> Tape<S> {
         let SpacesMut { nodes, work, .. } = self.storage.spaces_mut();
         let Some(node) = nodes.get(i).filter(|node| node.state != NOWHERE) else { return };
         let Some(state) = nodes.get(node.state as usize) else { return };
-        let (from, to) = (node.saved as usize..node.saved as usize + state.len(), state.value as usize);
-        if from.end <= work.len() && to + state.len() <= work.len() {
-            work.copy_within(from, to);
-        }
+        // State is older than what uses it.
+        let (older, fresh) = work.split_at_mut_checked(node.saved as usize).unwrap_or_default();
+        copy(older.get_mut(state.value_range()).unwrap_or_default(), fresh);
     }
 
     /// The contributions of node `i` to the gradients of its inputs.

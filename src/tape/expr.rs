@@ -7,7 +7,7 @@ use core::ops::{Add, Div, Mul, Neg, Sub};
 use alloc::vec::Vec;
 
 use super::storage::Elem;
-use super::{Storage, Tape, Var};
+use super::{Handle, Storage, Tape};
 use crate::backend::Backend;
 use crate::shape::Shape;
 
@@ -29,7 +29,7 @@ pub struct Scope<'t, S: Storage>(RefCell<&'t mut Tape<S>>);
 /// # }
 /// ```
 pub struct Expr<'t, S: Storage> {
-    var: Var,
+    var: Handle,
     scope: &'t Scope<'t, S>,
 }
 
@@ -51,7 +51,7 @@ impl<S: Storage> Tape<S> {
 impl<'t, S: Storage> Scope<'t, S> {
     /// The expression of a value that is on the tape already.
     #[must_use]
-    pub const fn of(&'t self, var: Var) -> Expr<'t, S> {
+    pub const fn of(&'t self, var: Handle) -> Expr<'t, S> {
         Expr { var, scope: self }
     }
 
@@ -79,7 +79,7 @@ impl<'t, S: Storage> Scope<'t, S> {
 impl<'t, S: Storage> Expr<'t, S> {
     /// The handle, which outlives the scope.
     #[must_use]
-    pub const fn var(self) -> Var {
+    pub const fn handle(self) -> Handle {
         self.var
     }
 
@@ -97,15 +97,19 @@ impl<'t, S: Storage> Expr<'t, S> {
 
     /// The first element, such as that of a loss.
     #[must_use]
+    #[track_caller]
     pub fn item(self) -> Elem<S> {
-        self.tape().item(self.var)
+        let mut tape = self.tape();
+        tape.force(self.var);
+        tape.item(self.var)
     }
 
     /// The elements, copied.
     #[cfg(feature = "alloc")]
     #[must_use]
+    #[track_caller]
     pub fn to_vec(self) -> Vec<Elem<S>> {
-        self.tape().value(self.var).to_vec()
+        self.tape().force(self.var).to_vec()
     }
 
     pub(crate) fn tape(self) -> RefMut<'t, &'t mut Tape<S>> {
@@ -113,7 +117,7 @@ impl<'t, S: Storage> Expr<'t, S> {
     }
 
     /// Another value of the same scope.
-    pub(crate) const fn with(self, var: Var) -> Self {
+    pub(crate) const fn with(self, var: Handle) -> Self {
         Self { var, ..self }
     }
 

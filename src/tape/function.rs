@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::node::{Backprop, Kind, Node};
 use super::storage::Elem;
-use super::{Cause, Expr, Storage, Tape, Var};
+use super::{Cause, Expr, Handle, Storage, Tape};
 use crate::backend::Real;
 use crate::ops::MAX_INPUTS;
 use crate::program::Space;
@@ -12,7 +12,7 @@ use crate::shape::Shape;
 
 impl<S: Storage> Tape<S> {
     /// Records a function of up to three values: `forward` writes the output of shape `shape`, which is 0 before, from the
-    /// inputs; `backward` writes the gradient for one of them. For one that runs without an allocator, and in all front
+    /// inputs, at once also on a lazy tape; `backward` writes the gradient for one of them. For one that runs without an allocator, and in all front
     /// ends, write an operation's table: see [`Tape::apply`].
     ///
     /// A fault where there are more than three inputs, or there is no room.
@@ -39,13 +39,13 @@ impl<S: Storage> Tape<S> {
     pub fn function(
         &mut self,
         name: &'static str,
-        inputs: &[Var],
+        inputs: &[Handle],
         shape: impl Into<Shape>,
         forward: impl FnOnce([&[Elem<S>]; MAX_INPUTS], &mut [Elem<S>]),
         backward: impl Fn(Backprop<'_, Elem<S>>) + 'static,
-    ) -> Var {
+    ) -> Handle {
         if self.fault.is_some() {
-            return Var::NONE;
+            return Handle::NONE;
         }
         let node = Node::leaf(Kind::Function(name, Box::new(backward)), shape.into());
         match self.try_function(node, inputs, forward) {
@@ -61,10 +61,13 @@ impl<S: Storage> Tape<S> {
     fn try_function(
         &mut self,
         mut node: Node<S::Backend>,
-        inputs: &[Var],
+        inputs: &[Handle],
         forward: impl FnOnce([&[Elem<S>]; MAX_INPUTS], &mut [Elem<S>]),
-    ) -> Result<Var, Cause> {
-        self.set_inputs(&mut node, inputs)?;
+    ) -> Result<Handle, Cause> {
+        self.set_inputs(&mut node, inputs.iter().copied())?;
+        for input in inputs {
+            self.evaluate(input.index())?;
+        }
         let (start, len) = (self.work, node.len());
         let end = start.saturating_add(len);
         self.storage.reserve(Space::Work, end)?;
@@ -95,11 +98,11 @@ impl<S: Storage> Tape<S> {
     #[track_caller]
     pub fn reduce(
         &mut self,
-        x: Var,
+        x: Handle,
         start: Elem<S>,
         reducer: impl Fn(Elem<S>, Elem<S>) -> Elem<S>,
         gradient: impl Fn(Elem<S>, usize, &[Elem<S>]) -> Elem<S> + 'static,
-    ) -> Var {
+    ) -> Handle {
         self.function(
             "reduce",
             &[x],
@@ -125,8 +128,8 @@ impl<S: Storage> Expr<'_, S> {
         forward: impl FnOnce([&[Elem<S>]; MAX_INPUTS], &mut [Elem<S>]),
         backward: impl Fn(Backprop<'_, Elem<S>>) + 'static,
     ) -> Self {
-        let inputs: alloc::vec::Vec<Var> =
-            core::iter::once(self).chain(others.iter().copied()).map(Self::var).collect();
+        let inputs: alloc::vec::Vec<Handle> =
+            core::iter::once(self).chain(others.iter().copied()).map(Self::handle).collect();
         let var = self.tape().function(name, &inputs, shape, forward, backward);
         self.with(var)
     }
@@ -140,7 +143,7 @@ impl<S: Storage> Expr<'_, S> {
         reducer: impl Fn(Elem<S>, Elem<S>) -> Elem<S>,
         gradient: impl Fn(Elem<S>, usize, &[Elem<S>]) -> Elem<S> + 'static,
     ) -> Self {
-        let var = self.tape().reduce(self.var(), start, reducer, gradient);
+        let var = self.tape().reduce(self.handle(), start, reducer, gradient);
         self.with(var)
     }
 }

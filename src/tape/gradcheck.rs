@@ -93,7 +93,7 @@ pub fn gradcheck(
     let run = |tape: &mut Tape<Double>| {
         let scope = tape.scope();
         let operands: Vec<_> = vars.iter().map(|&var| scope.of(var)).collect();
-        f(&operands).var()
+        f(&operands).handle()
     };
     let y = run(&mut tape);
     tape.check()?;

@@ -22,7 +22,7 @@
 //!     let loss = {
 //!         let scope = tape.scope();
 //!         let prediction = scope.of(x) * scope.of(w) + scope.of(b);
-//!         (prediction - scope.of(y)).square().mean(&[], false).var()
+//!         (prediction - scope.of(y)).square().mean(&[], false).handle()
 //!     };
 //!     tape.backward(loss)?;
 //!     tape.update(&Adam::new(0.1), &mut moments)?;
@@ -35,7 +35,7 @@
 //!
 //! # Two ways to write
 //!
-//! Explicit: `tape.matmul(a, b)` takes handles ([`Var`]) and returns one. As expressions: a [`Scope`] borrows the tape, and its
+//! Explicit: `tape.matmul(a, b)` takes handles ([`Handle`]) and returns one. As expressions: a [`Scope`] borrows the tape, and its
 //! [`Expr`]s have operators and the same methods. Handles and expressions can be mixed.
 //!
 //! # Faults
@@ -83,6 +83,8 @@ mod expr;
 mod function;
 #[cfg(feature = "alloc")]
 mod gradcheck;
+#[cfg(feature = "alloc")]
+mod graph;
 mod methods;
 mod node;
 mod record;
@@ -97,9 +99,9 @@ pub use gradcheck::{Gradcheck, GradcheckError, gradcheck};
 pub(crate) use methods::{Call, inputs, methods};
 #[cfg(feature = "alloc")]
 pub use node::Backprop;
+pub use node::Handle;
 #[doc(hidden)]
 pub use node::Node;
-pub use node::Var;
 pub use show::Show;
 pub use storage::Fixed;
 #[cfg(feature = "alloc")]
@@ -125,6 +127,8 @@ pub struct Tape<S: Storage> {
     work: usize,
     /// Counts the resets, so that handles from before one are told apart.
     epoch: u32,
+    /// Whether values are computed when they are needed instead of at once.
+    lazy: bool,
     fault: Option<TapeError>,
 }
 
@@ -171,7 +175,48 @@ impl<S: Storage> Tape<S> {
     /// An empty tape in this memory.
     #[must_use]
     pub const fn with_storage(storage: S) -> Self {
-        Self { storage, params: 0, work: 0, epoch: 0, fault: None }
+        Self { storage, params: 0, work: 0, epoch: 0, lazy: false, fault: None }
+    }
+
+    /// The same, but operations only build nodes from now on: a value is computed once, with what it depends on, when an
+    /// expression reads it, by [`Tape::force`], or by [`Tape::backward`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use slabgrad::tape::Tape;
+    ///
+    /// let mut tape = Tape::new().lazily();
+    /// let x = tape.parameter([2], &[1.0, -2.0]);
+    /// let y = tape.square(x);
+    /// let unused = tape.exp(x);
+    /// assert_eq!(tape.value(y), []);
+    /// assert_eq!(tape.force(y), [1.0, 4.0]);
+    /// assert!(tape.is_pending(unused));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn lazily(self) -> Self {
+        Self { lazy: true, ..self }
+    }
+
+    /// The elements of a value, which is computed now where that has not been done.
+    ///
+    /// A fault where there is no room; the value is empty then.
+    #[track_caller]
+    pub fn force(&mut self, x: Handle) -> &[Elem<S>] {
+        if self.fault.is_none()
+            && self.node(x).is_some()
+            && let Err(cause) = self.evaluate(x.index())
+        {
+            self.fail(self.name(x), &[Some(x)], cause);
+        }
+        self.value(x)
+    }
+
+    /// Whether a value is still to be computed.
+    #[must_use]
+    pub fn is_pending(&self, x: Handle) -> bool {
+        self.root(x).is_some_and(|root| root.pending)
     }
 
     /// How many nodes there are.
@@ -198,11 +243,13 @@ impl<S: Storage> Tape<S> {
         self.storage.truncate(mark.0);
         self.fault = None;
         self.epoch = self.epoch.wrapping_add(1);
-        let (mut params, mut work) = (0, 0);
-        let spaces = self.storage.spaces_mut();
+        let (mut params, spaces) = (0, self.storage.spaces_mut());
+        let work = spaces.nodes.last().map_or(0, |node| node.top as usize);
         for node in spaces.nodes {
             node.has_gradient = false;
-            work = node.top as usize;
+            // A value that was computed after the mark goes with its memory.
+            node.pending |=
+                matches!(node.kind, Kind::Op(op) if !op.view) && node.saved as usize + node.spec.saved > work;
             if node.is_parameter() {
                 params = node.value_range().end;
             } else {
@@ -228,7 +275,7 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where `data` has another length than the shape, or there is no room.
     #[track_caller]
-    pub fn parameter(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+    pub fn parameter(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
         self.leaf(Kind::Parameter(Group::default()), shape.into(), data)
     }
 
@@ -237,7 +284,7 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where there is no room.
     #[track_caller]
-    pub fn init_parameter(&mut self, name: Name<'_>, shape: impl Into<Shape>, init: Init, seed: u64) -> Var {
+    pub fn init_parameter(&mut self, name: Name<'_>, shape: impl Into<Shape>, init: Init, seed: u64) -> Handle {
         let shape = shape.into();
         let var = self.leaf_with(Kind::Parameter(Group::default()), shape, None);
         init.fill(self.value_mut(var), shape, name, seed);
@@ -248,7 +295,7 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where `data` has another length than the shape, or there is no room.
     #[track_caller]
-    pub fn constant(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+    pub fn constant(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
         self.leaf(Kind::Constant, shape.into(), data)
     }
 
@@ -256,15 +303,23 @@ impl<S: Storage> Tape<S> {
     ///
     /// A fault where `data` has another length than the shape, or there is no room.
     #[track_caller]
-    pub fn state(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Var {
+    pub fn state(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
         self.leaf(Kind::State, shape.into(), data)
+    }
+
+    /// State that starts at 0.
+    #[track_caller]
+    pub(crate) fn zero_state(&mut self, shape: Shape) -> Handle {
+        let var = self.leaf_with(Kind::State, shape, None);
+        self.value_mut(var).fill(Real::ZERO);
+        var
     }
 
     /// Sets weight decay and learning-rate factor of a parameter; what the group leaves open stays.
     ///
     /// A fault where `x` is no parameter.
     #[track_caller]
-    pub fn set_group(&mut self, x: Var, group: ParamGroup) {
+    pub fn set_group(&mut self, x: Handle, group: ParamGroup) {
         let number = |number: f64| Elem::<S>::choose(number as f32, number);
         let cause = match self.node_mut(x) {
             None => Cause::Handle { operand: 0 },
@@ -286,7 +341,7 @@ impl<S: Storage> Tape<S> {
 
     /// The shape of a value; that of a scalar where the handle stands for nothing.
     #[must_use]
-    pub fn shape(&self, x: Var) -> Shape {
+    pub fn shape(&self, x: Handle) -> Shape {
         self.node(x).map_or(Shape::SCALAR, |node| node.spec.shape)
     }
 
@@ -298,19 +353,19 @@ impl<S: Storage> Tape<S> {
 
     /// What computed a value: an operation's name, or `parameter`, `constant`, `state`.
     #[must_use]
-    pub fn name(&self, x: Var) -> &'static str {
+    pub fn name(&self, x: Handle) -> &'static str {
         self.node(x).map_or("nothing", Node::name)
     }
 
     /// The values that it was computed from.
     #[must_use]
-    pub fn children(&self, x: Var) -> &[Var] {
+    pub fn children(&self, x: Handle) -> &[Handle] {
         self.node(x).map_or(&[], Node::inputs)
     }
 
     /// The table and the spec that it was computed by; `None` for leaves and for functions of the user.
     #[must_use]
-    pub fn operation(&self, x: Var) -> Option<(&'static Op<S::Backend>, Spec)> {
+    pub fn operation(&self, x: Handle) -> Option<(&'static Op<S::Backend>, Spec)> {
         match self.node(x)? {
             Node { kind: Kind::Op(op), spec, .. } => Some((op, *spec)),
             _ => None,
@@ -319,15 +374,16 @@ impl<S: Storage> Tape<S> {
 
     /// Whether some parameter lies behind it.
     #[must_use]
-    pub fn requires_grad(&self, x: Var) -> bool {
+    pub fn requires_grad(&self, x: Handle) -> bool {
         self.node(x).is_some_and(|node| node.needs_gradient)
     }
 
-    /// The elements of a value, in row-major order; none where the handle stands for nothing.
+    /// The elements of a value, in row-major order; none where the handle stands for nothing, or where the value is still to
+    /// be computed.
     #[must_use]
-    pub fn value(&self, x: Var) -> &[Elem<S>] {
+    pub fn value(&self, x: Handle) -> &[Elem<S>] {
         let spaces = self.storage.spaces();
-        let Some(root) = self.root(x) else { return &[] };
+        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &[] };
         let space = if root.is_parameter() { spaces.params } else { spaces.work };
         space.get(root.value_range()).unwrap_or_default()
     }
@@ -335,8 +391,8 @@ impl<S: Storage> Tape<S> {
     /// The same, to be changed: for parameters, inputs that stay on the tape, and state. What was computed from it before
     /// stays as it was.
     #[must_use]
-    pub fn value_mut(&mut self, x: Var) -> &mut [Elem<S>] {
-        let Some(root) = self.root(x) else { return &mut [] };
+    pub fn value_mut(&mut self, x: Handle) -> &mut [Elem<S>] {
+        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &mut [] };
         let (range, is_parameter) = (root.value_range(), root.is_parameter());
         let spaces = self.storage.spaces_mut();
         let space = if is_parameter { spaces.params } else { spaces.work };
@@ -345,7 +401,7 @@ impl<S: Storage> Tape<S> {
 
     /// The first element of a value, such as a loss; NaN where there is none.
     #[must_use]
-    pub fn item(&self, x: Var) -> Elem<S> {
+    pub fn item(&self, x: Handle) -> Elem<S> {
         self.value(x).first().copied().unwrap_or(Elem::<S>::choose(f32::NAN, f64::NAN))
     }
 
@@ -353,7 +409,7 @@ impl<S: Storage> Tape<S> {
     /// last backward. `None` where nothing has reached it, and of constants. A view such as a reshape is the same value with
     /// the same gradient.
     #[must_use]
-    pub fn gradient(&self, x: Var) -> Option<&[Elem<S>]> {
+    pub fn gradient(&self, x: Handle) -> Option<&[Elem<S>]> {
         let spaces = self.storage.spaces();
         let root = self.root(x)?;
         if root.is_parameter() {
@@ -397,20 +453,20 @@ impl<S: Storage> Tape<S> {
     }
 
     /// The node of a handle that still stands for something.
-    fn node(&self, x: Var) -> Option<&Node<S::Backend>> {
+    fn node(&self, x: Handle) -> Option<&Node<S::Backend>> {
         self.nodes().get(x.index()).filter(|node| node.epoch == x.epoch())
     }
 
-    fn node_mut(&mut self, x: Var) -> Option<&mut Node<S::Backend>> {
+    fn node_mut(&mut self, x: Handle) -> Option<&mut Node<S::Backend>> {
         self.storage.spaces_mut().nodes.get_mut(x.index()).filter(|node| node.epoch == x.epoch())
     }
 
-    fn root(&self, x: Var) -> Option<&Node<S::Backend>> {
+    fn root(&self, x: Handle) -> Option<&Node<S::Backend>> {
         self.nodes().get(self.node(x)?.root as usize)
     }
 
     #[track_caller]
-    fn leaf(&mut self, kind: Kind<S::Backend>, shape: Shape, data: &[Elem<S>]) -> Var {
+    fn leaf(&mut self, kind: Kind<S::Backend>, shape: Shape, data: &[Elem<S>]) -> Handle {
         let var = self.leaf_with(kind, shape, Some(data.len()));
         let value = self.value_mut(var);
         if value.len() == data.len() {
@@ -421,9 +477,9 @@ impl<S: Storage> Tape<S> {
 
     /// A leaf whose value is still to be written.
     #[track_caller]
-    fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Var {
+    fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Handle {
         if self.fault.is_some() {
-            return Var::NONE;
+            return Handle::NONE;
         }
         let node = Node::leaf(kind, shape);
         let (name, len) = (node.name(), shape.len());
@@ -433,7 +489,7 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    fn try_leaf(&mut self, mut node: Node<S::Backend>, data_len: usize) -> Result<Var, Cause> {
+    fn try_leaf(&mut self, mut node: Node<S::Backend>, data_len: usize) -> Result<Handle, Cause> {
         let len = node.len();
         if data_len != len {
             return Err(Cause::Length { expected: len, found: data_len });
@@ -460,7 +516,7 @@ impl<S: Storage> Tape<S> {
     }
 
     /// Appends a node, whose memory in the work space ends at `top`. A view has its root set.
-    fn push(&mut self, mut node: Node<S::Backend>, top: usize) -> Result<Var, Cause> {
+    fn push(&mut self, mut node: Node<S::Backend>, top: usize) -> Result<Handle, Cause> {
         let index = self.len();
         if !matches!(node.kind, Kind::Op(op) if op.view) {
             node.root = index as u32;
@@ -469,19 +525,19 @@ impl<S: Storage> Tape<S> {
         node.top = top as u32;
         self.storage.push(node)?;
         self.work = top;
-        Ok(Var::new(index, self.epoch))
+        Ok(Handle::new(index, self.epoch))
     }
 
     /// Keeps the first fault.
     #[track_caller]
-    fn fail(&mut self, op: &'static str, inputs: &[Option<Var>], cause: Cause) -> Var {
+    fn fail(&mut self, op: &'static str, inputs: &[Option<Handle>], cause: Cause) -> Handle {
         let error = self.error(op, inputs, cause);
         self.fault.get_or_insert(error);
-        Var::NONE
+        Handle::NONE
     }
 
     #[track_caller]
-    fn error(&self, op: &'static str, inputs: &[Option<Var>], cause: Cause) -> TapeError {
+    fn error(&self, op: &'static str, inputs: &[Option<Handle>], cause: Cause) -> TapeError {
         let (mut shapes, mut count) = ([Shape::SCALAR; MAX_INPUTS], 0);
         for (shape, &input) in shapes.iter_mut().zip(inputs.iter().flatten()) {
             *shape = self.shape(input);

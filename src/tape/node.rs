@@ -12,14 +12,14 @@ use crate::shape::Shape;
 /// [`reset_to`](super::Tape::reset_to) past its node it stands for nothing, and its use is a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct Var {
+pub struct Handle {
     index: u32,
     epoch: u32,
 }
 
-impl Var {
+impl Handle {
     /// What a poisoned tape returns.
-    pub(super) const NONE: Self = Self { index: NOWHERE, epoch: 0 };
+    pub(crate) const NONE: Self = Self { index: NOWHERE, epoch: 0 };
 
     pub(super) const fn new(index: usize, epoch: u32) -> Self {
         Self { index: index as u32, epoch }
@@ -70,10 +70,13 @@ pub(super) enum Kind<B: Backend> {
 }
 
 /// A recorded value.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Node<B: Backend> {
     pub(super) kind: Kind<B>,
     pub(crate) spec: Spec,
-    pub(super) inputs: [Var; MAX_INPUTS],
+    /// Elements of the value: kept, since every use asks for it.
+    len: usize,
+    pub(super) inputs: [Handle; MAX_INPUTS],
     pub(super) input_count: u8,
     /// The node whose value and gradient it shares: itself, unless it is a view.
     pub(super) root: u32,
@@ -94,6 +97,12 @@ pub struct Node<B: Backend> {
     pub(super) has_gradient: bool,
     /// Whether the value that backward started from depends on it.
     pub(super) visited: bool,
+    /// Whether the value is still to be computed; a view is never.
+    pub(super) pending: bool,
+    /// Whether it is about to be.
+    pub(super) wanted: bool,
+    /// The elements are whole numbers below this, or any numbers where it is 0.
+    pub(super) classes: u32,
 }
 
 impl<B: Backend> Node<B> {
@@ -102,7 +111,8 @@ impl<B: Backend> Node<B> {
         Self {
             kind,
             spec: Spec::new(shape),
-            inputs: [Var::NONE; MAX_INPUTS],
+            len: shape.len(),
+            inputs: [Handle::NONE; MAX_INPUTS],
             input_count: 0,
             root: 0,
             epoch: 0,
@@ -114,11 +124,19 @@ impl<B: Backend> Node<B> {
             needs_gradient: false,
             has_gradient: false,
             visited: false,
+            pending: false,
+            wanted: false,
+            classes: 0,
         }
     }
 
+    pub(super) const fn set_spec(&mut self, spec: Spec) {
+        self.spec = spec;
+        self.len = spec.shape.len();
+    }
+
     pub(super) const fn len(&self) -> usize {
-        self.spec.shape.len()
+        self.len
     }
 
     pub(crate) const fn is_parameter(&self) -> bool {
@@ -130,14 +148,14 @@ impl<B: Backend> Node<B> {
     }
 
     pub(crate) fn value_range(&self) -> core::ops::Range<usize> {
-        self.value as usize..self.value as usize + self.len()
+        self.value as usize..self.value as usize + self.len
     }
 
     pub(super) fn gradient_range(&self) -> core::ops::Range<usize> {
-        self.gradient as usize..self.gradient as usize + self.len()
+        self.gradient as usize..self.gradient as usize + self.len
     }
 
-    pub(super) fn inputs(&self) -> &[Var] {
+    pub(super) fn inputs(&self) -> &[Handle] {
         self.inputs.get(..usize::from(self.input_count)).unwrap_or_default()
     }
 

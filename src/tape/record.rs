@@ -2,7 +2,7 @@
 
 use super::node::{Kind, Node};
 use super::storage::{Elem, SpacesMut};
-use super::{Call, Cause, Storage, Tape, Var};
+use super::{Call, Cause, Handle, Storage, Tape};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::ops::{ForwardCall, Gradient, MAX_INPUTS, Op, Over, Spec};
@@ -27,7 +27,7 @@ impl<S: Storage> Tape<S> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn apply(&mut self, op: &'static Op<S::Backend>, inputs: &[Var], spec: Result<Spec, ShapeError>) -> Var {
+    pub fn apply(&mut self, op: &'static Op<S::Backend>, inputs: &[Handle], spec: Result<Spec, ShapeError>) -> Handle {
         let mut operands = [None; MAX_INPUTS];
         operands.iter_mut().zip(inputs).for_each(|(operand, &input)| *operand = Some(input));
         if inputs.len() > MAX_INPUTS && self.fault.is_none() {
@@ -38,9 +38,9 @@ impl<S: Storage> Tape<S> {
 
     /// Records a call. Inputs that are absent come last.
     #[track_caller]
-    pub(crate) fn record(&mut self, call: Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Var {
+    pub(crate) fn record(&mut self, call: Call<S::Backend>, inputs: [Option<Handle>; MAX_INPUTS]) -> Handle {
         if self.fault.is_some() {
-            return Var::NONE;
+            return Handle::NONE;
         }
         match self.try_record(&call, inputs) {
             Ok(var) => var,
@@ -48,37 +48,79 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Var>; MAX_INPUTS]) -> Result<Var, Cause> {
+    fn try_record(&mut self, call: &Call<S::Backend>, inputs: [Option<Handle>; MAX_INPUTS]) -> Result<Handle, Cause> {
         let op = call.op;
         let mut node = Node::leaf(Kind::Op(op), Shape::SCALAR);
-        let mut given = [Var::NONE; MAX_INPUTS];
-        let mut count = 0;
-        for (slot, input) in given.iter_mut().zip(inputs.into_iter().flatten()) {
-            *slot = input;
-            count += 1;
-        }
-        self.set_inputs(&mut node, given.get(..count).unwrap_or_default())?;
-        node.spec = call.spec?;
+        self.set_inputs(&mut node, inputs.into_iter().flatten())?;
+        node.set_spec(call.spec?);
+        let inputs = node.inputs;
         if let Some((operand, below)) = call.indices {
-            self.check_indices(given.get(operand).copied().unwrap_or(Var::NONE), below)?;
+            self.check_indices(inputs.get(operand).copied().unwrap_or(Handle::NONE), below)?;
         }
         if op.view {
-            let [x, ..] = given;
+            let [x, ..] = inputs;
             node.root = self.node(x).map_or(0, |x| x.root);
             return self.push(node, self.work);
         }
         if node.spec.state > 0 {
             node.state = self.find_state(call.state, node.spec.state)?;
         }
-        self.compute(op, node)
+        if self.lazy {
+            node.pending = true;
+            return self.push(node, self.work);
+        }
+        let top = self.compute(op, &mut node)?;
+        self.push(node, top)
+    }
+
+    /// Computes node `i` and all that it depends on, where that has not been done.
+    pub(super) fn evaluate(&mut self, i: usize) -> Result<(), Cause> {
+        let nodes = self.storage.spaces_mut().nodes;
+        let Some(root) = nodes.get(i).map(|node| node.root as usize) else { return Ok(()) };
+        // How many nodes below `first` are wanted.
+        let (mut first, mut waiting) = (root + 1, want(nodes, root));
+        while waiting > 0 && first > 0 {
+            first -= 1;
+            if let Some(node) = nodes.get(first).filter(|node| node.wanted) {
+                waiting -= 1;
+                for input in node.inputs {
+                    let root = nodes.get(input.index()).map(|input| input.root as usize);
+                    waiting += root.map_or(0, |root| want(nodes, root));
+                }
+            }
+        }
+        for i in first..=root {
+            self.compute_wanted(i)?;
+        }
+        Ok(())
+    }
+
+    fn compute_wanted(&mut self, i: usize) -> Result<(), Cause> {
+        let Some(node) = self.storage.spaces_mut().nodes.get_mut(i) else { return Ok(()) };
+        if !core::mem::take(&mut node.wanted) {
+            return Ok(());
+        }
+        let Kind::Op(op) = node.kind else { return Ok(()) };
+        // Taken out, so that the other nodes can be read while it is computed.
+        let mut node = core::mem::replace(node, Node::leaf(Kind::Constant, Shape::SCALAR));
+        let outcome = self.compute(op, &mut node);
+        if let Ok(top) = outcome {
+            (node.pending, self.work) = (false, top);
+        }
+        if let Some(slot) = self.storage.spaces_mut().nodes.get_mut(i) {
+            *slot = node;
+        }
+        outcome.map(|_| ())
     }
 
     /// Sets the inputs of a node, and whether its gradient is needed.
-    pub(super) fn set_inputs(&self, node: &mut Node<S::Backend>, inputs: &[Var]) -> Result<(), Cause> {
-        if inputs.len() > MAX_INPUTS {
-            return Err(Cause::Operands { found: inputs.len() });
-        }
-        for (operand, (slot, &input)) in node.inputs.iter_mut().zip(inputs).enumerate() {
+    #[inline]
+    pub(super) fn set_inputs(
+        &self,
+        node: &mut Node<S::Backend>,
+        inputs: impl Iterator<Item = Handle>,
+    ) -> Result<(), Cause> {
+        for (operand, input) in inputs.enumerate() {
             let found = self.node(input).ok_or(Cause::Handle { operand })?;
             let differentiable = match node.kind {
                 Kind::Op(op) => !matches!(op.backward.get(operand), Some(Gradient::None)),
@@ -86,21 +128,22 @@ impl<S: Storage> Tape<S> {
             };
             node.needs_gradient |= found.needs_gradient && differentiable;
             node.input_count += 1;
-            *slot = input;
+            *node.inputs.get_mut(operand).ok_or(Cause::Operands { found: operand + 1 })? = input;
         }
         Ok(())
     }
 
-    /// Runs the forward kernel into fresh memory at the end of the work space.
-    fn compute(&mut self, op: &'static Op<S::Backend>, mut node: Node<S::Backend>) -> Result<Var, Cause> {
-        let (start, Spec { shape, args, saved, scratch, .. }) = (self.work, node.spec);
-        let saved_at = start.saturating_add(shape.len());
+    /// Runs the forward kernel into fresh memory at the end of the work space, and returns where that ends then.
+    #[inline]
+    fn compute(&mut self, op: &'static Op<S::Backend>, node: &mut Node<S::Backend>) -> Result<usize, Cause> {
+        let (start, len, Spec { saved, scratch, .. }) = (self.work, node.len(), node.spec);
+        let saved_at = start.saturating_add(len);
         let top = saved_at.saturating_add(saved);
         self.storage.reserve(Space::Work, top.saturating_add(scratch))?;
         (node.value, node.saved) = (start as u32, saved_at as u32);
 
-        let (x, fresh, state) = operands(self.storage.spaces_mut(), &node, start);
-        let (y, fresh) = fresh.split_at_mut_checked(shape.len()).unwrap_or_default();
+        let (x, fresh, state) = operands(self.storage.spaces_mut(), node, start);
+        let (y, fresh) = fresh.split_at_mut_checked(len).unwrap_or_default();
         let (saved, fresh) = fresh.split_at_mut_checked(saved).unwrap_or_default();
         let scratch = fresh.get_mut(..scratch).unwrap_or_default();
         match op.over {
@@ -108,19 +151,25 @@ impl<S: Storage> Tape<S> {
             Over::Output => copy(y, x[0]),
             Over::Saved => copy(saved, x[0]),
         }
-        (op.forward)(ForwardCall { args: &args, x, y, saved, scratch, state });
-        self.push(node, top)
+        (op.forward)(ForwardCall { args: &node.spec.args, x, y, saved, scratch, state });
+        Ok(top)
     }
 
-    fn check_indices(&self, indices: Var, below: usize) -> Result<(), Cause> {
+    fn check_indices(&mut self, indices: Handle, below: usize) -> Result<(), Cause> {
         let fault = |&(_, value): &(usize, &Elem<S>)| value.to_index().is_none_or(|index| index >= below);
-        match self.value(indices).iter().enumerate().find(fault) {
-            Some((element, value)) => Err(Cause::Index { element, value: value.to_f32(), below }),
-            None => Ok(()),
+        if let Some((element, value)) = self.value(indices).iter().enumerate().find(fault) {
+            return Err(Cause::Index { element, value: value.to_f32(), below });
         }
+        let root = self.node(indices).map_or(0, |node| node.root as usize);
+        if let Some(node) = self.storage.spaces_mut().nodes.get_mut(root)
+            && (node.classes == 0 || below < node.classes as usize)
+        {
+            node.classes = below as u32;
+        }
+        Ok(())
     }
 
-    fn find_state(&self, state: Option<Var>, len: usize) -> Result<u32, Cause> {
+    fn find_state(&self, state: Option<Handle>, len: usize) -> Result<u32, Cause> {
         let state = state.ok_or(Cause::Kind { expected: "state", found: "nothing" })?;
         match self.node(state) {
             None => Err(Cause::Handle { operand: MAX_INPUTS }),
@@ -133,7 +182,19 @@ impl<S: Storage> Tape<S> {
     }
 }
 
+/// Marks a node that is still to be computed as wanted. Returns how many there are more, 0 or 1.
+fn want<B: Backend>(nodes: &mut [Node<B>], i: usize) -> usize {
+    match nodes.get_mut(i) {
+        Some(node) if node.pending && !node.wanted => {
+            node.wanted = true;
+            1
+        }
+        _ => 0,
+    }
+}
+
 /// The inputs of a node, the memory behind the first `used` elements of the work space, and the node's state.
+#[allow(clippy::type_complexity, reason = "it is taken apart at once")]
 pub(super) fn operands<'a, B: Backend>(
     spaces: SpacesMut<'a, B>,
     node: &Node<B>,

@@ -2,13 +2,13 @@
 
 use core::fmt::{Display, Formatter, Result};
 
-use super::{Storage, Tape, Var};
+use super::{Handle, Storage, Tape};
 use crate::shape::Shape;
 
 /// A value with its shape, its type and its gradient as text; see [`Tape::show`].
 pub struct Show<'t, S: Storage> {
     tape: &'t Tape<S>,
-    var: Var,
+    var: Handle,
 }
 
 impl<S: Storage> Tape<S> {
@@ -27,7 +27,7 @@ impl<S: Storage> Tape<S> {
     /// # }
     /// ```
     #[must_use]
-    pub const fn show(&self, x: Var) -> Show<'_, S> {
+    pub const fn show(&self, x: Handle) -> Show<'_, S> {
         Show { tape: self, var: x }
     }
 }
@@ -37,7 +37,11 @@ impl<S: Storage> Display for Show<'_, S> {
         let Self { tape, var } = *self;
         let shape = tape.shape(var);
         write!(f, "{} {} {shape} ", tape.name(var), tape.dtype())?;
-        elements(f, shape, 0, tape.value(var))?;
+        if tape.is_pending(var) {
+            f.write_str("(still to be computed)")?;
+        } else {
+            elements(f, shape, 0, tape.value(var))?;
+        }
         if let Some(gradient) = tape.gradient(var) {
             f.write_str(" gradient ")?;
             elements(f, shape, 0, gradient)?;
@@ -56,16 +60,16 @@ fn elements<E: Display>(f: &mut Formatter<'_>, shape: Shape, axis: usize, data: 
     let (count, part) = (shape.axis(axis), shape.product(axis + 1, shape.rank()));
     f.write_str("[")?;
     for i in 0..count {
-        if i > 0 {
-            f.write_str(", ")?;
-        }
-        if count > 2 * ENDS && i >= ENDS && i < count - ENDS {
-            if i == ENDS {
-                f.write_str("...")?;
-            }
+        let left_out = count > 2 * ENDS && i >= ENDS && i < count - ENDS;
+        if left_out && i > ENDS {
             continue;
         }
-        elements(f, shape, axis + 1, data.get(i * part..(i + 1) * part).unwrap_or_default())?;
+        f.write_str(if i > 0 { ", " } else { "" })?;
+        if left_out {
+            f.write_str("...")?;
+        } else {
+            elements(f, shape, axis + 1, data.get(i * part..(i + 1) * part).unwrap_or_default())?;
+        }
     }
     f.write_str("]")
 }

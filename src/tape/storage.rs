@@ -145,21 +145,14 @@ impl<B: Backend> Storage for Growing<B> {
         SpacesMut { nodes, params, grads, work }
     }
 
+    #[inline]
     fn reserve(&mut self, space: Space, len: usize) -> Result<(), Cause> {
         let vec = match space {
             Space::Params => &mut self.params,
             Space::Grads => &mut self.grads,
             _ => &mut self.work,
         };
-        let more = len.saturating_sub(vec.len());
-        if more > 0 {
-            // Places are stored as u32.
-            if len >= u32::MAX as usize || vec.try_reserve(more).is_err() {
-                return Err(Cause::Memory { space, needed: len, room: vec.len() });
-            }
-            vec.resize(len, B::Elem::default());
-        }
-        Ok(())
+        if len <= vec.len() { Ok(()) } else { grow(vec, space, len) }
     }
 
     fn push(&mut self, node: Node<B>) -> Result<(), Cause> {
@@ -172,4 +165,15 @@ impl<B: Backend> Storage for Growing<B> {
     fn truncate(&mut self, nodes: usize) {
         self.nodes.truncate(nodes);
     }
+}
+
+#[cfg(feature = "alloc")]
+#[cold]
+fn grow<E: Copy + Default>(vec: &mut Vec<E>, space: Space, len: usize) -> Result<(), Cause> {
+    // Places are stored as u32.
+    if len >= u32::MAX as usize || vec.try_reserve(len - vec.len()).is_err() {
+        return Err(Cause::Memory { space, needed: len, room: vec.len() });
+    }
+    vec.resize(len, E::default());
+    Ok(())
 }

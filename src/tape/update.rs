@@ -4,6 +4,7 @@ use super::node::Kind;
 use super::storage::{Elem, SpacesMut};
 use super::{Cause, Storage, Tape, TapeError};
 use crate::backend::Real;
+use crate::backend::dispatch::first_not_finite;
 use crate::optim::{self, HEADER_LEN, Norm, Optimizer};
 
 #[cfg(feature = "alloc")]
@@ -44,7 +45,7 @@ impl<S: Storage> Tape<S> {
     ) -> Result<(), TapeError> {
         self.check()?;
         let (expected, found) = (self.moments_len::<O>(), moments.len());
-        let not_finite = self.grads().iter().find(|g| !g.is_finite());
+        let not_finite = first_not_finite(self.grads()).and_then(|i| self.grads().get(i));
         let cause = if found < expected {
             Cause::Moments { expected, found }
         } else if let Err(error) = optimizer.check() {

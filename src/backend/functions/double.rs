@@ -4,6 +4,18 @@ pub(crate) use libm::{cos, erf, exp, expm1 as exp_m1, log as ln, log1p as ln_1p,
 
 use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
+/// The sines of angles in radians, in place.
+#[inline(always)]
+pub(crate) fn sin_slice(xs: &mut [f64]) {
+    xs.iter_mut().for_each(|x| *x = sin(*x));
+}
+
+/// The cosines of angles in radians, in place.
+#[inline(always)]
+pub(crate) fn cos_slice(xs: &mut [f64]) {
+    xs.iter_mut().for_each(|x| *x = cos(*x));
+}
+
 /// 1 / (1 + e^-x), computed from e^-|x| so that it neither overflows nor loses its small end.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f64) -> f64 {

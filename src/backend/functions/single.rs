@@ -1,5 +1,6 @@
 //! Functions of `f32`, made of + - * /, bit operations and choices between two values: the same bits on every target, no
-//! double-precision unit needed, and a loop over a slice becomes vector instructions.
+//! double-precision unit needed, and a loop over a slice becomes vector instructions; [`sin_slice`] and [`cos_slice`] are such
+//! loops with a branch for every block.
 //!
 //! The errors are those that `cargo bench --bench ulp` measures over all 2^32 arguments.
 
@@ -268,11 +269,9 @@ fn reduce_large(x: f32) -> (u32, f32, f32) {
     (n, f32::from_bits(r.to_bits() ^ flip), f32::from_bits(low.to_bits() ^ flip))
 }
 
-/// The sine of |x| + `quarters` right angles.
+/// The sine of n + `quarters` right angles + (r + low).
 #[inline(always)]
-fn sin_of_abs(x: f32, quarters: u32) -> f32 {
-    let x = x.abs();
-    let (n, r, low) = if x > LARGE { reduce_large(x) } else { reduce(x) };
+fn sin_of_parts((n, r, low): (u32, f32, f32), quarters: u32) -> f32 {
     let n = n.wrapping_add(quarters);
     let z = r * r;
     // (sin(r) - r) / r^3 and (cos(r) - 1 + r^2 / 2) / r^4
@@ -283,8 +282,31 @@ fn sin_of_abs(x: f32, quarters: u32) -> f32 {
     let one = 1.0 - half;
     let cos = one + (((1.0 - one) - half) + (z * z * c - r * low));
     let y = if n & 1 == 0 { sin } else { cos };
-    let y = f32::from_bits(y.to_bits() ^ ((n & 2) << 30));
+    f32::from_bits(y.to_bits() ^ ((n & 2) << 30))
+}
+
+/// The sine of |x| + `quarters` right angles.
+#[inline(always)]
+fn sin_of_abs(x: f32, quarters: u32) -> f32 {
+    let x = x.abs();
+    let y = sin_of_parts(if x > LARGE { reduce_large(x) } else { reduce(x) }, quarters);
     if x < f32::INFINITY { y } else { f32::NAN }
+}
+
+/// Of every number the sine, or with 1 for `quarters` the cosine, in place. One function for both, as it is not small.
+fn sin_of_all(xs: &mut [f32], quarters: u32) {
+    // The sine changes its sign with the angle's.
+    let odd = if quarters == 0 { 0x8000_0000 } else { 0 };
+    let signed = |y: f32, x: f32| f32::from_bits(y.to_bits() ^ (x.to_bits() & odd));
+    // The branch is for a whole block, so that the loop over one of small angles has none.
+    for block in xs.chunks_mut(32) {
+        // Not `all`, which may stop early and so would stay scalar. A NaN is not small.
+        if block.iter().fold(true, |small, x| small & (x.abs() <= LARGE)) {
+            block.iter_mut().for_each(|x| *x = signed(sin_of_parts(reduce(x.abs()), quarters), *x));
+        } else {
+            block.iter_mut().for_each(|x| *x = signed(sin_of_abs(*x, quarters), *x));
+        }
+    }
 }
 
 /// The sine of an angle in radians.
@@ -295,11 +317,21 @@ pub(crate) fn sin(x: f32) -> f32 {
     f32::from_bits(y.to_bits() ^ (x.to_bits() & 0x8000_0000))
 }
 
+/// The sines of angles in radians, in place: the bits of [`sin`].
+pub(crate) fn sin_slice(xs: &mut [f32]) {
+    sin_of_all(xs, 0);
+}
+
 /// The cosine of an angle in radians.
 /// Largest error: 1.73 ulp.
 #[inline(always)]
 pub(crate) fn cos(x: f32) -> f32 {
     sin_of_abs(x, 1)
+}
+
+/// The cosines of angles in radians, in place: the bits of [`cos`].
+pub(crate) fn cos_slice(xs: &mut [f32]) {
+    sin_of_all(xs, 1);
 }
 
 /// The error function, as 1 - e^-q with a polynomial for q.

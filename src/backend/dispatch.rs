@@ -1,0 +1,89 @@
+//! Hot loops compiled once for the target, and once more for each vector unit that a machine of the target may have, which is
+//! found out when the program runs (with `std`, on x86-64).
+//!
+//! A loop is a [`Kernel`]: a value with its operands and a `run` which is inlined into one function for each unit. So there
+//! is one source, and in [`Strict`](super::Strict) arithmetic one result.
+
+#![allow(unsafe_code)]
+
+use super::{Backend, Real, Strict};
+
+/// A loop with its operands.
+pub(crate) trait Kernel<E: Real> {
+    /// What it returns.
+    type Output;
+
+    /// Runs the loop in the arithmetic `C`, on vectors of so many bytes; 0 where there are none worth writing a loop for.
+    /// Has to be `inline(always)`, with all that it calls: what is not inlined is compiled for the target alone.
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> Self::Output;
+}
+
+/// Bytes of the vectors that every machine of the target has. WebAssembly's have their tile in `tile.rs`.
+const VECTOR: usize = if cfg!(target_feature = "avx512f") {
+    64
+} else if cfg!(target_feature = "avx2") {
+    32
+} else if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+    16
+} else {
+    0
+};
+
+/// Runs the kernel on the widest vectors of the machine.
+#[inline]
+pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    {
+        use std::arch::is_x86_feature_detected as has;
+
+        // The answers are cached; each is a load and a test.
+        if has!("avx2") && has!("fma") {
+            if has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") {
+                // SAFETY: the machine has these features.
+                return unsafe { avx512::<B, K>(kernel) };
+            }
+            // SAFETY: the machine has these features.
+            return unsafe { avx2::<B, K>(kernel) };
+        }
+    }
+    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+        kernel.run::<B::Fused, VECTOR>()
+    } else {
+        kernel.run::<B, VECTOR>()
+    }
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[target_feature(enable = "avx2,fma")]
+fn avx2<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
+    kernel.run::<B::Fused, 32>()
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
+fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
+    kernel.run::<B::Fused, 64>()
+}
+
+/// Where the first element lies that is infinite or NaN.
+pub(crate) fn first_not_finite<E: Real>(x: &[E]) -> Option<usize> {
+    if dispatch::<Strict<E>, _>(AllFinite(x)) { None } else { x.iter().position(|x| !x.is_finite()) }
+}
+
+/// Whether it is certain that no element is infinite or NaN. Without vectors the search itself is as quick.
+struct AllFinite<'a, E>(&'a [E]);
+
+impl<E: Real> Kernel<E> for AllFinite<'_, E> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> bool {
+        if VECTOR == 0 {
+            return false;
+        }
+        // Without a way out, so that it becomes vectors, but in blocks.
+        let (blocks, rest) = self.0.as_chunks::<64>();
+        let all = |x: &[E]| x.iter().fold(true, |all, x| all & x.is_finite());
+        blocks.iter().all(|block| all(block)) && all(rest)
+    }
+}

@@ -1,0 +1,340 @@
+//! The matrix product on machines with vectors: a register tile of `M` rows by one or two vectors of columns.
+//!
+//! The tile reads one element of `a` for each row, and runs of neighbours of `b`. Where `b`'s columns are no neighbours, as
+//! in `x Wᵀ`, a panel of one of the operands is transposed on the stack, `K` terms at a time: `b`'s, or, if that is less
+//! work, `a`'s, and the transposed product is computed. Each element of the result has one accumulator, which lies in `c`
+//! between two runs of terms; so none of this changes a bit.
+
+#![allow(unsafe_code)]
+
+use core::mem::MaybeUninit;
+
+use super::tile::Walk;
+use super::{Backend, Real};
+
+/// Where a product goes: element `(i, j)` at `i * row + j * col`.
+#[derive(Clone, Copy)]
+pub(super) struct Out<E> {
+    pub(super) at: *mut E,
+    pub(super) row: usize,
+    pub(super) col: usize,
+    /// Whether the product is added to what is there.
+    pub(super) keep: bool,
+}
+
+impl<E> Out<E> {
+    /// # Safety
+    /// Element `(i, j)` lies within the matrix.
+    #[inline(always)]
+    unsafe fn skip(self, i: usize, j: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Self { at: unsafe { self.at.add(i * self.row + j * self.col) }, ..self }
+    }
+}
+
+/// A panel of `b`: `width` columns, of which a tile may read `N`.
+#[derive(Clone, Copy)]
+struct Panel<E> {
+    at: *const E,
+    step: usize,
+    width: usize,
+}
+
+/// The product of `m x k` and `k x n`. `M` rows of two vectors of `V` elements, `N` in all, are a full tile.
+///
+/// # Safety
+/// The matrices lie within memory that `a` and `b` may read, of `b` the first `b_len` elements, and `out` may write.
+#[inline(always)]
+pub(super) unsafe fn product<B: Backend, const M: usize, const N: usize, const V: usize, const K: usize>(
+    [m, n, k]: [usize; 3],
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    [a_len, b_len]: [usize; 2],
+    out: Out<B::Elem>,
+) {
+    // In half instructions for each term, roughly: five for a vector of a row, three to transpose an element of a panel.
+    let work = |rows: usize, columns: usize, panel: Walk<B::Elem>| {
+        5 * rows * columns.div_ceil(V) + if panel.side == 1 { 0 } else { 3 * columns }
+    };
+    // An element of the result takes ten to get to a column.
+    let columns_of_out = 10 * m * n / k.min(K);
+    // SAFETY: the transposed product has the transposed operands.
+    unsafe {
+        if work(n, m, a) + columns_of_out < work(m, n, b) {
+            let out = Out { row: out.col, col: out.row, ..out };
+            columns::<B, M, N, V, K>([n, m, k], b, a, a_len, out);
+        } else {
+            columns::<B, M, N, V, K>([m, n, k], a, b, b_len, out);
+        }
+    }
+}
+
+/// # Safety
+/// As [`product`].
+#[inline(always)]
+unsafe fn columns<B: Backend, const M: usize, const N: usize, const V: usize, const K: usize>(
+    [m, n, k]: [usize; 3],
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    b_len: usize,
+    out: Out<B::Elem>,
+) {
+    let mut j = 0;
+    // SAFETY: panels stay within the first `n` columns.
+    unsafe {
+        while n - j > V {
+            let width = N.min(n - j);
+            terms::<B, M, N, K>([m, width, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
+            j += width;
+        }
+        if j < n {
+            terms::<B, M, V, K>([m, n - j, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
+        }
+    }
+}
+
+/// The product for one panel of at most `N` columns.
+///
+/// # Safety
+/// As [`product`].
+#[inline(always)]
+unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
+    [m, width, k]: [usize; 3],
+    a: Walk<B::Elem>,
+    b: Walk<B::Elem>,
+    b_len: usize,
+    out: Out<B::Elem>,
+) {
+    // How many rows of `b` hold `N` elements from the panel's first column on, be they the panel's or the next row's.
+    let whole = if b.side == 1 && b_len >= N { k.min((b_len - N) / b.step.max(1) + 1) } else { 0 };
+    // SAFETY: tiles read `N` elements of the first `whole` rows in place, and of the others from the copy.
+    unsafe {
+        let mut done = 0;
+        if whole == k || whole >= K {
+            rows::<B, M, N>(m, whole, a, Panel { at: b.at, step: b.step, width }, out);
+            done = whole;
+        }
+        let mut copy = [const { MaybeUninit::<[B::Elem; N]>::uninit() }; K];
+        while done < k {
+            let count = K.min(k - done);
+            transpose(b.at.add(done * b.step), b, width, copy.get_unchecked_mut(..count));
+            let a = Walk { at: a.at.add(done * a.step), ..a };
+            let keep = out.keep || done > 0;
+            rows::<B, M, N>(m, count, a, Panel { at: copy.as_ptr().cast(), step: N, width }, Out { keep, ..out });
+            done += count;
+        }
+    }
+}
+
+/// Copies `width` columns of `b` from the row at `from` on, as many rows as there is room for, with zeros behind them.
+///
+/// # Safety
+/// They lie within memory that `b` may read.
+#[inline(always)]
+unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: usize, to: &mut [MaybeUninit<[E; N]>]) {
+    if width < N {
+        to.iter_mut().for_each(|row| *row = MaybeUninit::new([E::ZERO; N]));
+    }
+    let to_at = to.as_mut_ptr().cast::<E>();
+    let mut j = 0;
+    // SAFETY: the caller's promise; row `i` of `to` has `N` elements.
+    unsafe {
+        // Four elements of a row are one vector, and one store.
+        while j + 4 <= width {
+            let columns = [0, 1, 2, 3].map(|l| from.add((j + l) * b.side));
+            if b.step == 1 {
+                for i in 0..to.len() {
+                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i));
+                }
+            } else {
+                for i in 0..to.len() {
+                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i * b.step));
+                }
+            }
+            j += 4;
+        }
+        while j < width {
+            for i in 0..to.len() {
+                *to_at.add(i * N + j) = *from.add(i * b.step + j * b.side);
+            }
+            j += 1;
+        }
+    }
+}
+
+/// The product for one panel, whose `k` rows of `N` elements can be read.
+///
+/// # Safety
+/// As [`product`].
+#[inline(always)]
+unsafe fn rows<B: Backend, const M: usize, const N: usize>(
+    m: usize,
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Panel<B::Elem>,
+    out: Out<B::Elem>,
+) {
+    let mut i = 0;
+    // SAFETY: tiles stay within the first `m` rows.
+    unsafe {
+        while i + M <= m {
+            either_tile::<B, M, N>(k, a.skip(i), b, out.skip(i, 0));
+            i += M;
+        }
+        if i + 4 <= m {
+            either_tile::<B, 4, N>(k, a.skip(i), b, out.skip(i, 0));
+            i += 4;
+        }
+        if i + 2 <= m {
+            either_tile::<B, 2, N>(k, a.skip(i), b, out.skip(i, 0));
+            i += 2;
+        }
+        if i < m {
+            either_tile::<B, 1, N>(k, a.skip(i), b, out.skip(i, 0));
+        }
+    }
+}
+
+/// The tile, by way of a copy of the result where it is no `M x N` elements in rows.
+///
+/// # Safety
+/// As [`tile`], for `b.width` columns of the result.
+#[inline(always)]
+unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Panel<B::Elem>,
+    out: Out<B::Elem>,
+) {
+    // SAFETY: the caller's promise; the copy has `M x N` elements.
+    unsafe {
+        if b.width == N && out.col == 1 {
+            return strided_tile::<B, M, N>(k, a, b, out);
+        }
+        let mut copy = [[B::Elem::ZERO; N]; M];
+        let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
+        if out.keep {
+            copy_columns::<_, M>(b.width, out, in_copy);
+        }
+        strided_tile::<B, M, N>(k, a, b, in_copy);
+        copy_columns::<_, M>(b.width, in_copy, out);
+    }
+}
+
+/// Copies `width` columns of `M` rows.
+///
+/// # Safety
+/// Both matrices have them.
+#[inline(always)]
+unsafe fn copy_columns<E: Copy, const M: usize>(width: usize, from: Out<E>, to: Out<E>) {
+    let mut j = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if from.col == 1 && to.col == 1 {
+            while j + 4 <= width {
+                for i in 0..M {
+                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
+                }
+                j += 4;
+            }
+        }
+        while j < width {
+            for i in 0..M {
+                *to.skip(i, j).at = *from.skip(i, j).at;
+            }
+            j += 1;
+        }
+    }
+}
+
+/// Three copies of the tile: where `a`'s rows are neighbours their places are constants, where its columns are, four terms
+/// share the steps to the next.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Panel<B::Elem>,
+    out: Out<B::Elem>,
+) {
+    // SAFETY: the caller's promise, handed on.
+    unsafe {
+        if M < 4 {
+            tile::<B, M, N, 1>(k, a, b, out);
+        } else if a.side == 1 {
+            tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
+        } else if a.step == 1 {
+            tile::<B, M, N, 4>(k, Walk { step: 1, ..a }, b, out);
+        } else {
+            tile::<B, M, N, 1>(k, a, b, out);
+        }
+    }
+}
+
+/// `M x N` elements of the product in registers, `U` terms in each turn of the loop.
+///
+/// # Safety
+/// `k` columns of `M` rows of `a`, `k` rows of `N` neighbours of `b`, and `M` rows of `N` neighbours of `out` lie within
+/// their memory.
+#[inline(always)]
+unsafe fn tile<B: Backend, const M: usize, const N: usize, const U: usize>(
+    k: usize,
+    a: Walk<B::Elem>,
+    b: Panel<B::Elem>,
+    out: Out<B::Elem>,
+) {
+    let mut sums = [[B::Elem::ZERO; N]; M];
+    let (mut a_at, mut b_at) = (a.at, b.at);
+    // SAFETY: every access is one of those that the caller promised; the pointers move past the last element at most
+    // once, and by `wrapping_add`.
+    unsafe {
+        if out.keep {
+            for (i, row) in sums.iter_mut().enumerate() {
+                *row = *out.at.add(i * out.row).cast();
+            }
+        }
+        let mut left = k;
+        while left >= U {
+            for u in 0..U {
+                term::<B, M, N>(&mut sums, a_at.wrapping_add(u * a.step), a.side, b_at.wrapping_add(u * b.step));
+            }
+            a_at = a_at.wrapping_add(U * a.step);
+            b_at = b_at.wrapping_add(U * b.step);
+            left -= U;
+        }
+        if U > 1 {
+            for _ in 0..left {
+                term::<B, M, N>(&mut sums, a_at, a.side, b_at);
+                a_at = a_at.wrapping_add(a.step);
+                b_at = b_at.wrapping_add(b.step);
+            }
+        }
+        for (i, row) in sums.iter().enumerate() {
+            *out.at.add(i * out.row).cast() = *row;
+        }
+    }
+}
+
+/// One term of all elements of the tile.
+///
+/// # Safety
+/// `M` rows of a column of `a` can be read, and `N` neighbours of `b`.
+#[inline(always)]
+unsafe fn term<B: Backend, const M: usize, const N: usize>(
+    sums: &mut [[B::Elem; N]; M],
+    a: *const B::Elem,
+    a_side: usize,
+    b: *const B::Elem,
+) {
+    // SAFETY: the caller's promise.
+    let b_row: [B::Elem; N] = unsafe { *b.cast() };
+    for (i, row) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        let a_value = unsafe { *a.add(i * a_side) };
+        for (sum, &b_value) in row.iter_mut().zip(&b_row) {
+            *sum = B::mul_add(a_value, b_value, *sum);
+        }
+    }
+}

@@ -1,0 +1,436 @@
+//! Compiled steps: a model's forward pass, loss and backward pass, planned once by the static engine's planner and
+//! replayed.
+//!
+//! The first call of a [`Context`] records the model and the loss, without computing anything, and plans a program: which
+//! values share memory, what runs in place, what is not needed. Later calls replay it, and allocate nothing. Parameters,
+//! state and moments stay where they are, in the model, so what is changed there from outside is seen by the next replay.
+//! Eager steps, compiled steps and a static graph of the same network give the same bits.
+//!
+//! ```
+//! use slabgrad::compiled::Context;
+//! use slabgrad::layer::{Model, Sequential};
+//! use slabgrad::prelude::*;
+//!
+//! let mut model: Model = Model::new(Sequential::new().linear("fc1", 2, 8).relu().linear("fc2", 8, 2), [2], 1)?;
+//! let (mut training, mut inference) = (Context::new(), Context::new());
+//! let (x, label) = ([0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]);
+//! let (x, label) = ((Shape::new([4, 2]), &x[..]), (Shape::new([4]), &label[..]));
+//! let mut adam = Adam::new(0.05);
+//! let mut loss = 0.0;
+//! for _ in 0..200 {
+//!     loss = training.training_step(
+//!         &mut model,
+//!         &mut adam,
+//!         |tape, logits, extra| tape.cross_entropy(logits, extra[0], CrossEntropy::new()),
+//!         x,
+//!         &[label],
+//!     )?;
+//! }
+//! assert!(loss < 0.1);
+//! let logits = inference.forward(&mut model, x)?;
+//! assert!(logits[0] > logits[1] && logits[2] < logits[3]);
+//! println!("{}", training.program().unwrap());
+//! # Ok::<(), slabgrad::compiled::CompileError>(())
+//! ```
+
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use crate::backend::{Backend, Real, Strict};
+use crate::graph::Id;
+use crate::layer::{Model, ModelError};
+use crate::optim::Optimizer;
+use crate::plan::{HeapPlan, Tables, Training, plan_nodes};
+use crate::program::{GroupRun, Program, RunError};
+use crate::shape::Shape;
+use crate::tape::{GrowingTape, Handle};
+
+mod by_layer;
+mod report;
+
+pub use by_layer::{BackwardContext, ForwardContext, layer_contexts};
+pub use report::{Report, Stats};
+
+/// A tensor that is handed over with every step: its shape and its elements.
+pub type Input<'a, E> = (Shape, &'a [E]);
+
+/// The most tensors that a step takes, numbers in expressions included.
+const MAX_STEP_INPUTS: usize = 32;
+
+/// A place for a compiled program: of training steps, or of inferences. One is needed for each shape of the input.
+pub struct Context<B: Backend = Strict<f32>> {
+    training: Training,
+    compiled: Option<Compiled<B>>,
+}
+
+/// A program, and what it was compiled for.
+struct Compiled<B: Backend> {
+    tables: Tables<'static, B>,
+    work: Vec<B::Elem>,
+    /// Where each input of the program comes from.
+    sources: Vec<Source<B::Elem>>,
+    use_: Use,
+    /// The shapes of the input and of what comes with it.
+    shapes: Vec<Shape>,
+    model: Rc<()>,
+    report: Report,
+}
+
+/// Where an input of a program comes from.
+enum Source<E> {
+    /// It is handed over: the input itself comes first.
+    Given(usize),
+    /// It was written into the loss or the model as a number.
+    Number(Vec<E>),
+}
+
+/// What a context is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// [`Context::training_step`].
+    Training,
+    /// [`Context::forward`].
+    Inference,
+}
+
+/// Why a step cannot be compiled or replayed. The model is as it was.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CompileError {
+    /// The model or the loss cannot be recorded.
+    Model(ModelError),
+    /// What was recorded cannot be planned: a parameter that the loss does not depend on, for instance.
+    Plan(String),
+    /// The run was refused.
+    Run(RunError),
+    /// The context was compiled for another model, or for this one before parameters of it were frozen.
+    OtherModel,
+    /// The context was compiled for the other use.
+    OtherUse {
+        /// What it was compiled for.
+        compiled: Use,
+    },
+    /// An input has another shape than the one that the context was compiled for.
+    Shape {
+        /// Which one: 0 is the input itself, then come the extra ones.
+        input: usize,
+        /// The shape that it was compiled for.
+        compiled: Shape,
+        /// The shape that it has.
+        found: Shape,
+    },
+    /// There are more or fewer inputs.
+    InputCount {
+        /// How many it was compiled for.
+        compiled: usize,
+        /// How many there are.
+        found: usize,
+    },
+}
+
+impl core::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Model(error) => error.fmt(f),
+            Self::Plan(text) => f.write_str(text),
+            Self::Run(error) => error.fmt(f),
+            Self::OtherModel => f.write_str(
+                "the context was compiled for another model, or before parameters were frozen or unfrozen; make a new one",
+            ),
+            Self::OtherUse { compiled } => {
+                let (this, other) = match compiled {
+                    Use::Training => ("training steps", "inference"),
+                    Use::Inference => ("inference", "training steps"),
+                };
+                write!(f, "the context was compiled for {this}; make another one for {other}")
+            }
+            Self::Shape { input, compiled, found } => write!(
+                f,
+                "input {input} has shape {found}, the context was compiled for {compiled}: leave a smaller last batch out, fill it \
+                 up, or use a context of its own for it"
+            ),
+            Self::InputCount { compiled, found } => {
+                write!(f, "the context was compiled for {compiled} inputs, there are {found}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for CompileError {}
+
+impl From<ModelError> for CompileError {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl From<RunError> for CompileError {
+    fn from(error: RunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+impl<B: Backend> Default for Context<B> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+// A method's path is of one lifetime, where the closures are of any.
+#[allow(clippy::redundant_closure_for_method_calls)]
+impl<B: Backend> Context<B> {
+    /// For a program that keeps the gradients of a step.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::with(Training::with_slots(0))
+    }
+
+    /// With these settings for training steps: fused updates, clipping, what to do about numbers that are not finite, whether
+    /// outputs are kept. Settings of parameters are the model's ([`Model::set_group`]).
+    #[must_use]
+    pub const fn with(training: Training) -> Self {
+        Self { training, compiled: None }
+    }
+
+    /// One training step: forward, loss, backward, update. Returns the loss before the update. `loss` gets the tape, the model's
+    /// output and the `extra` inputs, such as the targets, and is called when the step is compiled only: what changes from
+    /// step to step has to be an input.
+    ///
+    /// # Errors
+    /// When the model or the loss cannot be recorded or planned (a parameter gets no gradient, for instance), an input has
+    /// another shape than the compiled one, the context is another model's or one for inference, and as
+    /// [`Program::step`].
+    #[track_caller]
+    pub fn training_step<O: Optimizer<B>>(
+        &mut self,
+        model: &mut Model<B>,
+        optimizer: &mut O,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<B::Elem, CompileError> {
+        model.make_room_for_moments(O::SLOTS);
+        let training = self.training.for_slots(O::SLOTS);
+        self.prepare(model, Some((training, loss)), x, extra)?;
+        self.replay(model, x, extra, |program, memory, inputs| program.step(memory, inputs, optimizer))
+    }
+
+    /// The first half of a training step: leaves the gradients in the model, where they can be looked at and changed. Returns
+    /// the loss.
+    ///
+    /// # Errors
+    /// As [`Context::training_step`].
+    #[track_caller]
+    pub fn gradients<O: Optimizer<B>>(
+        &mut self,
+        model: &mut Model<B>,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<B::Elem, CompileError> {
+        model.make_room_for_moments(O::SLOTS);
+        self.prepare(model, Some((self.training.for_slots(O::SLOTS), loss)), x, extra)?;
+        self.replay(model, x, extra, |program, memory, inputs| program.gradients(memory, inputs))
+    }
+
+    /// The second half of a training step.
+    ///
+    /// # Errors
+    /// As [`Program::update`], and when nothing has been compiled for this model.
+    pub fn update<O: Optimizer<B>>(&mut self, model: &mut Model<B>, optimizer: &mut O) -> Result<(), CompileError> {
+        self.run(model, |program, memory| program.update(memory, optimizer))
+    }
+
+    /// The model's output for `x`, as in evaluation. It lies in the context until the next call.
+    ///
+    /// # Errors
+    /// As [`Context::training_step`].
+    #[track_caller]
+    pub fn forward(&mut self, model: &mut Model<B>, x: Input<'_, B::Elem>) -> Result<&[B::Elem], CompileError> {
+        type NoLoss<B> = fn(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle;
+        self.prepare(model, None::<(Training, NoLoss<B>)>, x, &[])?;
+        self.replay(model, x, &[], |program, memory, inputs| program.run(memory, inputs))?;
+        Ok(self.output().unwrap_or_default())
+    }
+
+    /// The model's output in the last call, where it is kept: of inferences, and of training steps with
+    /// [`Training::keep_outputs`].
+    #[must_use]
+    pub fn output(&self) -> Option<&[B::Elem]> {
+        let compiled = self.compiled.as_ref()?;
+        compiled.work.get(compiled.tables.program().outputs().first()?.range_in_work()?)
+    }
+
+    /// What was compiled, as text and in numbers.
+    #[must_use]
+    pub fn program(&self) -> Option<&Report> {
+        self.compiled.as_ref().map(|compiled| &compiled.report)
+    }
+
+    /// Compiles, or checks that what was compiled is for this.
+    #[track_caller]
+    fn prepare<L>(
+        &mut self,
+        model: &mut Model<B>,
+        training: Option<(Training, L)>,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<(), CompileError>
+    where
+        L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+    {
+        let Some(compiled) = &self.compiled else {
+            self.compiled = Some(compile(model, training, x, extra)?);
+            return Ok(());
+        };
+        let found_use = if training.is_some() { Use::Training } else { Use::Inference };
+        if compiled.use_ != found_use {
+            return Err(CompileError::OtherUse { compiled: compiled.use_ });
+        }
+        if compiled.shapes.len() != 1 + extra.len() {
+            return Err(CompileError::InputCount { compiled: compiled.shapes.len(), found: 1 + extra.len() });
+        }
+        let given = core::iter::once(&x).chain(extra).map(|(shape, _)| *shape);
+        match given.zip(&compiled.shapes).enumerate().find(|(_, (found, compiled))| found != *compiled) {
+            Some((input, (found, &compiled))) => Err(CompileError::Shape { input, compiled, found }),
+            None => Ok(()),
+        }
+    }
+
+    fn replay<T>(
+        &mut self,
+        model: &mut Model<B>,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+        run: impl FnOnce(&Program<'_, B>, &mut crate::program::Memory<'_, B::Elem>, &[&[B::Elem]]) -> Result<T, RunError>,
+    ) -> Result<T, CompileError> {
+        let Some(compiled) = &mut self.compiled else { return Err(CompileError::OtherModel) };
+        let sources = core::mem::take(&mut compiled.sources);
+        let mut inputs = [&[][..]; MAX_STEP_INPUTS];
+        for (input, source) in inputs.iter_mut().zip(&sources) {
+            *input = match source {
+                Source::Given(0) => x.1,
+                Source::Given(i) => extra.get(i - 1).map_or(&[][..], |(_, data)| data),
+                Source::Number(data) => data,
+            };
+        }
+        let inputs = inputs.get(..sources.len()).unwrap_or_default();
+        let outcome = self.run(model, |program, memory| run(program, memory, inputs));
+        if let Some(compiled) = &mut self.compiled {
+            compiled.sources = sources;
+        }
+        outcome
+    }
+
+    fn run<T>(
+        &mut self,
+        model: &mut Model<B>,
+        run: impl FnOnce(&Program<'_, B>, &mut crate::program::Memory<'_, B::Elem>) -> Result<T, RunError>,
+    ) -> Result<T, CompileError> {
+        let Some(compiled) = self.compiled.as_mut().filter(|compiled| Rc::ptr_eq(&compiled.model, &model.identity))
+        else {
+            return Err(CompileError::OtherModel);
+        };
+        let program = compiled.tables.program();
+        let (frozen, state) = (program.frozen_len(), program.state_len());
+        let mut memory = model.tape.memory(frozen, state, &mut model.moments, &mut compiled.work);
+        Ok(run(&program, &mut memory)?)
+    }
+}
+
+/// What a program of a model takes, for summaries: of training with an optimizer of two slots, or of inference.
+pub(crate) fn stats<B: Backend>(
+    model: &mut Model<B>,
+    trains: bool,
+    x: Input<'_, B::Elem>,
+) -> Result<Stats, CompileError> {
+    let training = Training::with_slots(0).for_slots(2);
+    let sum = |tape: &mut GrowingTape<B>, y: Handle, _: &[Handle]| tape.sum(y, &[], false);
+    Ok(compile(model, trains.then_some((training, sum)), x, &[])?.report.stats().clone())
+}
+
+#[track_caller]
+fn compile<B: Backend, L>(
+    model: &mut Model<B>,
+    training: Option<(Training, L)>,
+    x: Input<'_, B::Elem>,
+    extra: &[Input<'_, B::Elem>],
+) -> Result<Compiled<B>, CompileError>
+where
+    L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+{
+    model.tape.check().map_err(ModelError::from)?;
+    let mark = model.tape.mark();
+    let was_lazy = model.tape.set_lazy(true);
+    let outcome = record(model, training, x, extra);
+    model.tape.set_lazy(was_lazy);
+    model.tape.forget_since(mark);
+    outcome
+}
+
+#[track_caller]
+fn record<B: Backend, L>(
+    model: &mut Model<B>,
+    training: Option<(Training, L)>,
+    x: Input<'_, B::Elem>,
+    extra: &[Input<'_, B::Elem>],
+) -> Result<Compiled<B>, CompileError>
+where
+    L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+{
+    let input = model.tape.constant(x.0, x.1);
+    let extras: Vec<Handle> = extra.iter().map(|(shape, data)| model.tape.constant(*shape, data)).collect();
+    let output = model.forward_in(input, training.is_some())?;
+    let (training, loss) = match training {
+        Some((training, loss)) => (Some(training), Some(loss(&mut model.tape, output, &extras))),
+        None => (None, None),
+    };
+    model.tape.check().map_err(ModelError::from)?;
+    if let Some(loss) = loss
+        && model.tape.shape(loss).len() != 1
+    {
+        let shape = crate::error::Message::new().shape(model.tape.shape(loss));
+        return Err(CompileError::Plan(alloc::format!("the loss must be a scalar, its shape is {}", shape.as_str())));
+    }
+
+    let name = |i: usize| {
+        let entry = model.entries.iter().find(|entry| entry.handle.index() == i);
+        entry.map_or("", |entry| entry.name.as_str())
+    };
+    let nodes = model.tape.graph(model.mark, output, name).map_err(ModelError::from)?;
+    let plan = plan_nodes(&nodes, loss.map(|loss| Id::new(loss.index())), training);
+    let plan = plan.map_err(|error| CompileError::Plan(error.to_string()))?;
+    let report = Report::new(&nodes, &plan, model);
+    let HeapPlan { tables, nodes_of_inputs, .. } = plan;
+    let given = |i: usize| core::iter::once(&input).chain(&extras).position(|handle| handle.index() == i);
+    let source = |i| given(i).map_or_else(|| Source::Number(model.tape.constant_at(i).to_vec()), Source::Given);
+    let sources: Vec<Source<B::Elem>> = nodes_of_inputs.into_iter().map(source).collect();
+    if sources.len() > MAX_STEP_INPUTS {
+        let text =
+            alloc::format!("a step takes at most {MAX_STEP_INPUTS} inputs and numbers, there are {}", sources.len());
+        return Err(CompileError::Plan(text));
+    }
+    let tables = tables.without_names(groups(model));
+    let work = alloc::vec![B::Elem::ZERO; tables.program().work_len()];
+    let shapes = core::iter::once(x.0).chain(extra.iter().map(|(shape, _)| *shape)).collect();
+    let use_ = if loss.is_some() { Use::Training } else { Use::Inference };
+    Ok(Compiled { tables, work, sources, use_, shapes, model: Rc::clone(&model.identity), report })
+}
+
+/// The model's settings of its trained parameters, as runs.
+fn groups<B: Backend>(model: &Model<B>) -> Vec<GroupRun> {
+    let mut groups: Vec<GroupRun> = Vec::new();
+    let mut start = 0;
+    for entry in model.entries.iter().filter(|entry| entry.role == crate::layer::Role::Trained) {
+        let len = entry.shape.len();
+        let (factor, decay) = (entry.group.learning_rate_factor, entry.group.weight_decay);
+        let run = GroupRun::new(start, len, factor.unwrap_or(1.0), decay.unwrap_or(0.0));
+        match groups.last_mut() {
+            Some(last) if last.has_settings_of(&run) => *last = last.longer_by(len),
+            _ => groups.push(run),
+        }
+        start += len;
+    }
+    groups
+}

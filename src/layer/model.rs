@@ -1,0 +1,480 @@
+//! A layer with its numbers.
+
+use alloc::boxed::Box;
+use alloc::rc::Rc;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use super::basic::of_a_sample;
+use super::recorder::{Entry, Role, Row, Watch};
+use super::{Layer, Recorder, write_structure};
+use crate::backend::{Backend, Real, Strict};
+use crate::graph::Name;
+use crate::optim::{HEADER_LEN, Optimizer, ParamGroup};
+use crate::shape::{MAX_RANK, Shape};
+use crate::tape::{GrowingTape, Handle, Mark, TapeError};
+
+/// A layer with its parameters and its state, on a tape of its own.
+pub struct Model<B: Backend = Strict<f32>> {
+    root: Box<dyn Layer<B>>,
+    pub(crate) tape: GrowingTape<B>,
+    pub(crate) entries: Vec<Entry>,
+    rows: Vec<Row>,
+    /// Behind parameters and state.
+    pub(crate) mark: Mark,
+    pub(crate) moments: Vec<B::Elem>,
+    sample: Shape,
+    output: Shape,
+    trains: bool,
+    seed: u64,
+    /// A model is told from others, and from itself with other parameters frozen, by this.
+    pub(crate) identity: Rc<()>,
+}
+
+/// Why a model cannot do what it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// The tape had a fault.
+    Tape {
+        /// The name of the layer that was being recorded; empty outside of layers.
+        layer: String,
+        /// The fault.
+        error: TapeError,
+    },
+    /// An input is neither a sample nor a batch of samples.
+    Input {
+        /// The shape of a sample.
+        sample: Shape,
+        /// The shape of the input.
+        found: Shape,
+    },
+    /// No parameter or state has this name, or starts with it and a dot.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// It cannot be compiled.
+    Compile(String),
+    /// The data of a tensor has another length.
+    Length {
+        /// The tensor.
+        name: String,
+        /// Elements of the tensor.
+        expected: usize,
+        /// Elements that there are.
+        found: usize,
+    },
+}
+
+impl core::fmt::Display for ModelError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Tape { layer, error } if layer.is_empty() => error.fmt(f),
+            Self::Tape { layer, error } => write!(f, "layer `{layer}`: {error}"),
+            Self::Input { sample, found } => {
+                write!(f, "the input has shape {found}, a sample of the model {sample}, a batch one axis more in front")
+            }
+            Self::Compile(text) => f.write_str(text),
+            Self::Unknown { name } => write!(f, "no parameter or state is named `{name}`"),
+            Self::Length { name, expected, found } => {
+                write!(f, "`{name}` has {expected} elements, there are {found}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ModelError {}
+
+impl From<TapeError> for ModelError {
+    fn from(error: TapeError) -> Self {
+        Self::Tape { layer: String::new(), error }
+    }
+}
+
+/// A parameter or a state of a model.
+#[derive(Clone, Copy, Debug)]
+pub struct TensorView<'m, E> {
+    pub(crate) entry: &'m Entry,
+    /// Its elements.
+    pub data: &'m [E],
+    /// Its gradient, where it is trained.
+    pub gradient: Option<&'m [E]>,
+}
+
+impl<'m, E> TensorView<'m, E> {
+    /// Its name, such as `conv1.weight`.
+    #[must_use]
+    pub fn name(&self) -> &'m str {
+        &self.entry.name
+    }
+
+    /// Its shape.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.entry.shape
+    }
+
+    /// Whether it is a parameter that is not trained.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        self.entry.role == Role::Frozen
+    }
+
+    /// Whether it is state, such as a running mean, rather than a parameter.
+    #[must_use]
+    pub fn is_state(&self) -> bool {
+        self.entry.role == Role::State
+    }
+}
+
+impl<B: Backend> Model<B> {
+    /// A model for samples of this shape, without the axis of the batch. Parameters start as their layers say, drawn from the
+    /// seed and their names.
+    ///
+    /// # Errors
+    /// When a layer does not fit what comes before it.
+    pub fn new(root: impl Layer<B> + 'static, sample: impl Into<Shape>, seed: u64) -> Result<Self, ModelError> {
+        let (root, sample) = (Box::new(root), sample.into());
+        if sample.rank() == MAX_RANK {
+            return Err(ModelError::Input { sample, found: sample });
+        }
+        // Without numbers: which parameters there are, and what shapes come out.
+        let mut scratch = GrowingTape::<B>::default().lazily();
+        let batch = batched(sample, 1);
+        let x = scratch.constant(batch, &alloc::vec![B::Elem::ZERO; batch.len()]);
+        let mut entries = Vec::new();
+        let mut recorder = Recorder::new(&mut scratch, &mut entries, true, true);
+        let y = recorder.layer("", &*root as &dyn Layer<B>, x);
+        let (fault_at, rows) = (recorder.fault_at.take(), core::mem::take(&mut recorder.rows));
+        if let Err(error) = scratch.check() {
+            return Err(ModelError::Tape { layer: fault_at.unwrap_or_default(), error });
+        }
+        let output = of_a_sample(scratch.shape(y));
+        let tape = GrowingTape::default();
+        let (mark, moments) = (tape.mark(), Vec::new());
+        let mut model = Self {
+            root,
+            tape,
+            entries,
+            rows,
+            mark,
+            moments,
+            sample,
+            output,
+            trains: true,
+            seed,
+            identity: Rc::new(()),
+        };
+        model.lay_out(|_, entry, data| {
+            let (scope, leaf) = entry.name.rsplit_once('.').unwrap_or(("", &entry.name));
+            entry.init.fill(data, entry.shape, Name::new(scope, leaf), seed);
+        });
+        model.tape.check()?;
+        Ok(model)
+    }
+
+    /// Puts all tensors on a fresh tape, trained parameters first, then frozen ones, then state, and fills them.
+    fn lay_out(&mut self, mut fill: impl FnMut(usize, &Entry, &mut [B::Elem])) {
+        let mut tape = GrowingTape::default();
+        tape.set_lazy(self.tape.is_lazy());
+        self.tape = tape;
+        let (mut last_old, mut last_new) = (Handle::NONE, Handle::NONE);
+        for role in [Role::Trained, Role::Frozen, Role::State] {
+            for (i, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.role == role) {
+                let old = entry.handle;
+                let zeros = || alloc::vec![B::Elem::ZERO; entry.value_shape.len()];
+                entry.handle = match role {
+                    Role::Trained => self.tape.parameter(entry.shape, &zeros()),
+                    Role::Frozen => self.tape.constant(entry.shape, &zeros()),
+                    // A further part of the same value.
+                    Role::State if entry.offset > 0 && old == last_old => last_new,
+                    Role::State => self.tape.state(entry.value_shape, &zeros()),
+                };
+                (last_old, last_new) = (old, entry.handle);
+                if role == Role::Trained {
+                    self.tape.set_group(entry.handle, entry.group);
+                }
+                if let Some(data) = self.tape.value_mut(entry.handle).get_mut(entry.range()) {
+                    fill(i, entry, data);
+                }
+            }
+        }
+        self.mark = self.tape.mark();
+        self.identity = Rc::new(());
+    }
+
+    /// The same on a lazy tape: layers build nodes, and values are computed when they are read, or by
+    /// [`Model::backward`].
+    #[must_use]
+    pub fn lazily(mut self) -> Self {
+        self.tape.set_lazy(true);
+        self
+    }
+
+    /// The tape: for inputs, losses, and operations beside the layers. What is recorded on it is gone after
+    /// [`Model::zero_grad`], the model's parameters and state stay.
+    pub const fn tape(&mut self) -> &mut GrowingTape<B> {
+        &mut self.tape
+    }
+
+    /// Records the model's output for `x`, a sample or a batch of samples.
+    ///
+    /// # Errors
+    /// When `x` is neither, or the tape has a fault: with the layer in which it came up.
+    #[track_caller]
+    pub fn forward(&mut self, x: Handle) -> Result<Handle, ModelError> {
+        self.forward_in(x, self.trains)
+    }
+
+    pub(crate) fn forward_in(&mut self, x: Handle, trains: bool) -> Result<Handle, ModelError> {
+        self.record(x, trains, None)
+    }
+
+    /// The same, and computes every layer's output before the next layer is recorded, for `each` to see.
+    pub(crate) fn forward_watched(
+        &mut self,
+        x: Handle,
+        trains: bool,
+        each: &mut dyn FnMut(&str, &[B::Elem]),
+    ) -> Result<Handle, ModelError> {
+        self.record(x, trains, Some(each))
+    }
+
+    fn record(&mut self, x: Handle, trains: bool, each: Option<Watch<'_, B>>) -> Result<Handle, ModelError> {
+        self.tape.check()?;
+        let (sample, found) = (self.sample, self.tape.shape(x));
+        let is_sample = found == sample;
+        let batch = if is_sample { batched(sample, 1) } else { found };
+        if batch.rank() == 0 || of_a_sample(batch) != sample {
+            return Err(ModelError::Input { sample, found });
+        }
+        let x = if is_sample { self.tape.reshape(x, batch) } else { x };
+        let mut recorder = Recorder::new(&mut self.tape, &mut self.entries, false, trains);
+        // Taken apart for a shorter life than the caller's.
+        recorder.watch = match each {
+            Some(each) => Some(each),
+            None => None,
+        };
+        let y = recorder.layer("", &*self.root, x);
+        if let Some(layer) = recorder.fault_at.take()
+            && let Err(error) = self.tape.check()
+        {
+            return Err(ModelError::Tape { layer, error });
+        }
+        Ok(if is_sample { self.tape.reshape(y, of_a_sample(self.tape.shape(y))) } else { y })
+    }
+
+    /// The gradients of all parameters that `loss` depends on, added to what they are.
+    ///
+    /// # Errors
+    /// As [`Tape::backward`](crate::tape::Tape::backward).
+    #[track_caller]
+    pub fn backward(&mut self, loss: Handle) -> Result<(), ModelError> {
+        Ok(self.tape.backward(loss)?)
+    }
+
+    /// Updates the parameters that a backward has reached since the last [`Model::zero_grad`]. The moments are the model's.
+    ///
+    /// # Errors
+    /// As [`Tape::update`](crate::tape::Tape::update).
+    #[track_caller]
+    pub fn update<O: Optimizer<B>>(&mut self, optimizer: &O) -> Result<(), ModelError> {
+        self.make_room_for_moments(O::SLOTS);
+        Ok(self.tape.update(optimizer, &mut self.moments)?)
+    }
+
+    /// The optimizer's moments, laid out as the trained parameters behind a header; empty before the first update.
+    #[must_use]
+    pub fn moments(&self) -> &[B::Elem] {
+        &self.moments
+    }
+
+    /// Moments for an optimizer with so many slots; new ones are 0.
+    pub(crate) fn make_room_for_moments(&mut self, slots: usize) {
+        let len = HEADER_LEN + slots * self.tape.params().len();
+        if self.moments.len() < len {
+            self.moments.resize(len, B::Elem::ZERO);
+        }
+    }
+
+    /// Sets all gradients to 0 and drops what was recorded. Parameters, state and moments stay.
+    pub fn zero_grad(&mut self) {
+        self.tape.reset_to(self.mark);
+    }
+
+    /// From now on layers behave as in training: dropout drops, batch normalisation takes the batch's statistics.
+    pub const fn train(&mut self) {
+        self.trains = true;
+    }
+
+    /// From now on layers behave as in evaluation.
+    pub const fn eval(&mut self) {
+        self.trains = false;
+    }
+
+    /// Whether layers behave as in training.
+    #[must_use]
+    pub const fn is_training(&self) -> bool {
+        self.trains
+    }
+
+    /// The layer that the model was made of.
+    #[must_use]
+    pub fn layer(&self) -> &dyn Layer<B> {
+        &*self.root
+    }
+
+    /// The seed that the parameters were drawn from.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The shape of a sample.
+    #[must_use]
+    pub const fn input_shape(&self) -> Shape {
+        self.sample
+    }
+
+    /// The shape of the output for a sample.
+    #[must_use]
+    pub const fn output_shape(&self) -> Shape {
+        self.output
+    }
+
+    /// All parameters and states, in the order in which their layers ask for them.
+    pub fn tensors(&self) -> impl Iterator<Item = TensorView<'_, B::Elem>> {
+        self.entries.iter().map(|entry| {
+            let data = self.tape.value(entry.handle).get(entry.range()).unwrap_or_default();
+            let gradient = if entry.role == Role::Trained { self.tape.gradient(entry.handle) } else { None };
+            TensorView { entry, data, gradient }
+        })
+    }
+
+    /// The parameters among them, trained and frozen.
+    pub fn parameters(&self) -> impl Iterator<Item = TensorView<'_, B::Elem>> {
+        self.tensors().filter(|tensor| !tensor.is_state())
+    }
+
+    /// Elements of all parameters, trained and frozen.
+    #[must_use]
+    pub fn parameter_count(&self) -> usize {
+        self.parameters().map(|parameter| parameter.data.len()).sum()
+    }
+
+    /// The parameter or state of this name.
+    #[must_use]
+    pub fn tensor(&self, name: &str) -> Option<TensorView<'_, B::Elem>> {
+        self.tensors().find(|tensor| tensor.name() == name)
+    }
+
+    /// Gives a parameter or state these elements.
+    ///
+    /// # Errors
+    /// When there is none of this name, or it has another number of elements.
+    pub fn set(&mut self, name: &str, data: &[B::Elem]) -> Result<(), ModelError> {
+        let entry = self.entries.iter().find(|entry| entry.name == name);
+        let entry = entry.ok_or_else(|| ModelError::Unknown { name: name.to_string() })?;
+        let expected = entry.shape.len();
+        match self.tape.value_mut(entry.handle).get_mut(entry.range()) {
+            Some(value) if value.len() == data.len() => {
+                value.copy_from_slice(data);
+                Ok(())
+            }
+            _ => Err(ModelError::Length { name: name.to_string(), expected, found: data.len() }),
+        }
+    }
+
+    /// Sets weight decay and learning-rate factor of the parameters whose name is `prefix` or starts with it and a dot; of
+    /// all with an empty one. What the group leaves open stays.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn set_group(&mut self, prefix: &str, group: ParamGroup) -> Result<(), ModelError> {
+        let mut found = false;
+        for entry in self.entries.iter_mut().filter(|entry| entry.role != Role::State && entry.is_within(prefix)) {
+            let before = entry.group;
+            entry.group = ParamGroup {
+                learning_rate_factor: group.learning_rate_factor.or(before.learning_rate_factor),
+                weight_decay: group.weight_decay.or(before.weight_decay),
+            };
+            if entry.role == Role::Trained {
+                self.tape.set_group(entry.handle, group);
+            }
+            found = true;
+        }
+        if found { Ok(()) } else { Err(ModelError::Unknown { name: prefix.to_string() }) }
+    }
+
+    /// Excludes parameters from training: all whose name is `prefix` or starts with it and a dot; all with an empty one. What
+    /// was recorded is dropped, and contexts have to be made anew.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn freeze(&mut self, prefix: &str) -> Result<(), ModelError> {
+        self.set_role(prefix, Role::Frozen)
+    }
+
+    /// The opposite of [`Model::freeze`]. The moments of these parameters start at 0.
+    ///
+    /// # Errors
+    /// When there are none.
+    pub fn unfreeze(&mut self, prefix: &str) -> Result<(), ModelError> {
+        self.set_role(prefix, Role::Trained)
+    }
+
+    fn set_role(&mut self, prefix: &str, role: Role) -> Result<(), ModelError> {
+        let chosen: Vec<bool> =
+            self.entries.iter().map(|entry| entry.role != Role::State && entry.is_within(prefix)).collect();
+        if !chosen.contains(&true) {
+            return Err(ModelError::Unknown { name: prefix.to_string() });
+        }
+        let values: Vec<Vec<B::Elem>> = self.tensors().map(|tensor| tensor.data.to_vec()).collect();
+        let params = self.tape.params().len();
+        let slots = self.moments.len().saturating_sub(HEADER_LEN) / params.max(1);
+        let (header, old) = self.moments.split_at(HEADER_LEN.min(self.moments.len()));
+        // Each parameter's moments, slot by slot, as they were.
+        let mut moments = header.to_vec();
+        let mut starts = Vec::new();
+        let mut start = 0;
+        for entry in &self.entries {
+            starts.push((entry.role == Role::Trained).then_some(start));
+            start += if entry.role == Role::Trained { entry.shape.len() } else { 0 };
+        }
+        for (entry, _) in self.entries.iter_mut().zip(&chosen).filter(|(_, chosen)| **chosen) {
+            entry.role = role;
+        }
+        for slot in 0..slots {
+            for (entry, start) in self.entries.iter().zip(&starts).filter(|(entry, _)| entry.role == Role::Trained) {
+                let len = entry.shape.len();
+                let before = start.and_then(|start| old.get(slot * params + start..slot * params + start + len));
+                match before {
+                    Some(before) => moments.extend_from_slice(before),
+                    None => moments.resize(moments.len() + len, B::Elem::ZERO),
+                }
+            }
+        }
+        self.moments = moments;
+        self.lay_out(|i, _, data| data.copy_from_slice(&values[i]));
+        Ok(())
+    }
+
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+}
+
+/// The structure, a line for each layer.
+impl<B: Backend> core::fmt::Display for Model<B> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write_structure(f, &*self.root, "", 0)
+    }
+}
+
+/// The shape of a batch of so many samples.
+pub(crate) fn batched(sample: Shape, count: usize) -> Shape {
+    let mut shape = Shape::new([count]);
+    (0..sample.rank()).for_each(|axis| shape = shape.push(sample.axis(axis)));
+    shape
+}
