@@ -373,14 +373,14 @@ fn programs_of_one_network_have_one_fingerprint() {
 #[test]
 fn a_resumed_tape_has_the_bits_of_one_that_never_stopped() {
     type Tape<'s> = FixedTape<'s, 32>;
-    fn start(slab: &mut [f32]) -> (Tape<'_>, [slabgrad::tape::Var; 3]) {
+    fn start(slab: &mut [f32]) -> (Tape<'_>, [slabgrad::tape::Handle; 3]) {
         let mut tape = Tape::in_slab(slab, 3).unwrap();
         let w = tape.parameter([2], &[0.5, -1.0]);
         let b = tape.parameter([], &[0.25]);
         let running = tape.state([2], &[0.0; 2]);
         (tape, [w, b, running])
     }
-    fn steps(tape: &mut Tape<'_>, [w, b, running]: [slabgrad::tape::Var; 3], moments: &mut [f32], steps: usize) {
+    fn steps(tape: &mut Tape<'_>, [w, b, running]: [slabgrad::tape::Handle; 3], moments: &mut [f32], steps: usize) {
         let mark = tape.mark();
         for _ in 0..steps {
             let x = tape.constant([2], &[1.0, 2.0]);
