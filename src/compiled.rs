@@ -90,8 +90,39 @@ enum Source<E> {
 pub enum Use {
     /// [`Context::training_step`].
     Training,
+    /// [`Context::loss`].
+    Evaluation,
     /// [`Context::forward`].
     Inference,
+}
+
+impl core::fmt::Display for Use {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Training => "training steps",
+            Self::Evaluation => "losses in evaluation",
+            Self::Inference => "inference",
+        })
+    }
+}
+
+/// What is recorded beside the model.
+struct Purpose<L> {
+    use_: Use,
+    training: Option<Training>,
+    loss: Option<L>,
+}
+
+impl<L> Purpose<L> {
+    const fn training(training: Training, loss: L) -> Self {
+        Self { use_: Use::Training, training: Some(training), loss: Some(loss) }
+    }
+
+    const fn evaluation(loss: L) -> Self {
+        Self { use_: Use::Evaluation, training: None, loss: Some(loss) }
+    }
+
+    const INFERENCE: Self = Self { use_: Use::Inference, training: None, loss: None };
 }
 
 /// Why a step cannot be compiled or replayed. The model is as it was.
@@ -106,10 +137,12 @@ pub enum CompileError {
     Run(RunError),
     /// The context was compiled for another model, or for this one before parameters of it were frozen.
     OtherModel,
-    /// The context was compiled for the other use.
+    /// The context was compiled for another use.
     OtherUse {
         /// What it was compiled for.
         compiled: Use,
+        /// What it was used for.
+        found: Use,
     },
     /// An input has another shape than the one that the context was compiled for.
     Shape {
@@ -138,12 +171,8 @@ impl core::fmt::Display for CompileError {
             Self::OtherModel => f.write_str(
                 "the context was compiled for another model, or before parameters were frozen or unfrozen; make a new one",
             ),
-            Self::OtherUse { compiled } => {
-                let (this, other) = match compiled {
-                    Use::Training => ("training steps", "inference"),
-                    Use::Inference => ("inference", "training steps"),
-                };
-                write!(f, "the context was compiled for {this}; make another one for {other}")
+            Self::OtherUse { compiled, found } => {
+                write!(f, "the context was compiled for {compiled}; make another one for {found}")
             }
             Self::Shape { input, compiled, found } => write!(
                 f,
@@ -212,7 +241,7 @@ impl<B: Backend> Context<B> {
     ) -> Result<B::Elem, CompileError> {
         model.make_room_for_moments(O::SLOTS);
         let training = self.training.for_slots(O::SLOTS);
-        self.prepare(model, Some((training, loss)), x, extra)?;
+        self.prepare(model, Purpose::training(training, loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.step(memory, inputs, optimizer))
     }
 
@@ -230,7 +259,7 @@ impl<B: Backend> Context<B> {
         extra: &[Input<'_, B::Elem>],
     ) -> Result<B::Elem, CompileError> {
         model.make_room_for_moments(O::SLOTS);
-        self.prepare(model, Some((self.training.for_slots(O::SLOTS), loss)), x, extra)?;
+        self.prepare(model, Purpose::training(self.training.for_slots(O::SLOTS), loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.gradients(memory, inputs))
     }
 
@@ -249,17 +278,75 @@ impl<B: Backend> Context<B> {
     #[track_caller]
     pub fn forward(&mut self, model: &mut Model<B>, x: Input<'_, B::Elem>) -> Result<&[B::Elem], CompileError> {
         type NoLoss<B> = fn(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle;
-        self.prepare(model, None::<(Training, NoLoss<B>)>, x, &[])?;
+        self.prepare(model, Purpose::<NoLoss<B>>::INFERENCE, x, &[])?;
         self.replay(model, x, &[], |program, memory, inputs| program.run(memory, inputs))?;
         Ok(self.output().unwrap_or_default())
     }
 
-    /// The model's output in the last call, where it is kept: of inferences, and of training steps with
+    /// The loss as in evaluation, without training; [`Context::output`] has the model's output beside it.
+    ///
+    /// # Errors
+    /// As [`Context::training_step`], but a loss that is not finite is a value like any other.
+    #[track_caller]
+    pub fn loss(
+        &mut self,
+        model: &mut Model<B>,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<B::Elem, CompileError> {
+        self.prepare(model, Purpose::evaluation(loss), x, extra)?;
+        self.replay(model, x, extra, |program, memory, inputs| program.run(memory, inputs))?;
+        // The loss is recorded after the output that it is of.
+        let loss = self.outputs().last().and_then(|loss| loss.first());
+        loss.copied().ok_or(CompileError::Run(RunError::BrokenPlan))
+    }
+
+    /// The model's output in the last call, where it is kept: of inferences and losses, and of training steps with
     /// [`Training::keep_outputs`].
     #[must_use]
     pub fn output(&self) -> Option<&[B::Elem]> {
-        let compiled = self.compiled.as_ref()?;
-        compiled.work.get(compiled.tables.program().outputs().first()?.range_in_work()?)
+        self.outputs().next()
+    }
+
+    fn outputs(&self) -> impl Iterator<Item = &[B::Elem]> {
+        self.compiled.iter().flat_map(|compiled| {
+            let outputs = compiled.tables.outputs().iter();
+            outputs.filter_map(|output| compiled.work.get(output.range_in_work()?))
+        })
+    }
+
+    /// Compiles a training step without taking it.
+    #[track_caller]
+    pub(crate) fn compile_training<O: Optimizer<B>>(
+        &mut self,
+        model: &mut Model<B>,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<(), CompileError> {
+        model.make_room_for_moments(O::SLOTS);
+        self.prepare(model, Purpose::training(self.training.for_slots(O::SLOTS), loss), x, extra)
+    }
+
+    /// Compiles a loss without computing it.
+    #[track_caller]
+    pub(crate) fn compile_loss(
+        &mut self,
+        model: &mut Model<B>,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<(), CompileError> {
+        self.prepare(model, Purpose::evaluation(loss), x, extra)
+    }
+
+    /// Checks elements as every run checks those of input `given`: 0 is the input itself, then come the extra ones.
+    pub(crate) fn check_elements(&self, given: usize, data: &[B::Elem]) -> Result<(), RunError> {
+        let Some(compiled) = &self.compiled else { return Ok(()) };
+        let inputs = compiled.tables.inputs().iter().zip(&compiled.sources);
+        let mut of_it = inputs.filter(|(_, source)| matches!(source, Source::Given(i) if *i == given));
+        of_it.try_for_each(|(input, _)| input.check_elements(given, data))
     }
 
     /// What was compiled, as text and in numbers.
@@ -273,7 +360,7 @@ impl<B: Backend> Context<B> {
     fn prepare<L>(
         &mut self,
         model: &mut Model<B>,
-        training: Option<(Training, L)>,
+        purpose: Purpose<L>,
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
     ) -> Result<(), CompileError>
@@ -281,12 +368,11 @@ impl<B: Backend> Context<B> {
         L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
     {
         let Some(compiled) = &self.compiled else {
-            self.compiled = Some(compile(model, training, x, extra)?);
+            self.compiled = Some(compile(model, purpose, x, extra)?);
             return Ok(());
         };
-        let found_use = if training.is_some() { Use::Training } else { Use::Inference };
-        if compiled.use_ != found_use {
-            return Err(CompileError::OtherUse { compiled: compiled.use_ });
+        if compiled.use_ != purpose.use_ {
+            return Err(CompileError::OtherUse { compiled: compiled.use_, found: purpose.use_ });
         }
         if compiled.shapes.len() != 1 + extra.len() {
             return Err(CompileError::InputCount { compiled: compiled.shapes.len(), found: 1 + extra.len() });
@@ -347,13 +433,14 @@ pub(crate) fn stats<B: Backend>(
 ) -> Result<Stats, CompileError> {
     let training = Training::with_slots(0).for_slots(2);
     let sum = |tape: &mut GrowingTape<B>, y: Handle, _: &[Handle]| tape.sum(y, &[], false);
-    Ok(compile(model, trains.then_some((training, sum)), x, &[])?.report.stats().clone())
+    let purpose = if trains { Purpose::training(training, sum) } else { Purpose::INFERENCE };
+    Ok(compile(model, purpose, x, &[])?.report.stats().clone())
 }
 
 #[track_caller]
 fn compile<B: Backend, L>(
     model: &mut Model<B>,
-    training: Option<(Training, L)>,
+    purpose: Purpose<L>,
     x: Input<'_, B::Elem>,
     extra: &[Input<'_, B::Elem>],
 ) -> Result<Compiled<B>, CompileError>
@@ -363,7 +450,7 @@ where
     model.tape.check().map_err(ModelError::from)?;
     let mark = model.tape.mark();
     let was_lazy = model.tape.set_lazy(true);
-    let outcome = record(model, training, x, extra);
+    let outcome = record(model, purpose, x, extra);
     model.tape.set_lazy(was_lazy);
     model.tape.forget_since(mark);
     outcome
@@ -372,7 +459,7 @@ where
 #[track_caller]
 fn record<B: Backend, L>(
     model: &mut Model<B>,
-    training: Option<(Training, L)>,
+    purpose: Purpose<L>,
     x: Input<'_, B::Elem>,
     extra: &[Input<'_, B::Elem>],
 ) -> Result<Compiled<B>, CompileError>
@@ -381,11 +468,9 @@ where
 {
     let input = model.tape.constant(x.0, x.1);
     let extras: Vec<Handle> = extra.iter().map(|(shape, data)| model.tape.constant(*shape, data)).collect();
-    let output = model.forward_in(input, training.is_some())?;
-    let (training, loss) = match training {
-        Some((training, loss)) => (Some(training), Some(loss(&mut model.tape, output, &extras))),
-        None => (None, None),
-    };
+    let Purpose { use_, training, loss } = purpose;
+    let output = model.forward_in(input, use_ == Use::Training)?;
+    let loss = loss.map(|loss| loss(&mut model.tape, output, &extras));
     model.tape.check().map_err(ModelError::from)?;
     if let Some(loss) = loss
         && model.tape.shape(loss).len() != 1
@@ -398,8 +483,11 @@ where
         let entry = model.entries.iter().find(|entry| entry.handle.index() == i);
         entry.map_or("", |entry| entry.name.as_str())
     };
-    let nodes = model.tape.graph(model.mark, output, name).map_err(ModelError::from)?;
-    let plan = plan_nodes(&nodes, loss.map(|loss| Id::new(loss.index())), training);
+    // Without training the loss is one more output.
+    let kept = [Some(output), loss.filter(|_| training.is_none())];
+    let nodes = model.tape.graph(model.mark, kept, name).map_err(ModelError::from)?;
+    let towards = loss.filter(|_| training.is_some()).map(|loss| Id::new(loss.index()));
+    let plan = plan_nodes(&nodes, towards, training);
     let plan = plan.map_err(|error| CompileError::Plan(error.to_string()))?;
     let report = Report::new(&nodes, &plan, model);
     let HeapPlan { tables, nodes_of_inputs, .. } = plan;
@@ -414,7 +502,6 @@ where
     let tables = tables.without_names(groups(model));
     let work = alloc::vec![B::Elem::ZERO; tables.program().work_len()];
     let shapes = core::iter::once(x.0).chain(extra.iter().map(|(shape, _)| *shape)).collect();
-    let use_ = if loss.is_some() { Use::Training } else { Use::Inference };
     Ok(Compiled { tables, work, sources, use_, shapes, model: Rc::clone(&model.identity), report })
 }
 

@@ -40,8 +40,9 @@
 //! # Features
 //!
 //! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
-//! result; `defmt` adds `defmt::Format` to the error types. `flash` and `flash-async` keep checkpoints in flash behind the drivers'
-//! traits of `embedded-storage`; `safetensors` (with `alloc`) loads and saves PyTorch's `state_dict`s.
+//! result; `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops. `flash` and
+//! `flash-async` keep checkpoints in flash behind the drivers' traits of `embedded-storage`; `safetensors` (with `alloc`) loads and
+//! saves PyTorch's `state_dict`s.
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -73,9 +74,11 @@ pub mod shape;
 pub mod tape;
 #[cfg(any(feature = "alloc", test))]
 pub mod testing;
+#[cfg(feature = "alloc")]
+pub mod train;
 
-/// The README's program runs as written.
-#[cfg(doctest)]
+/// The README's programs run as written.
+#[cfg(all(doctest, feature = "alloc"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
 

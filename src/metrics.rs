@@ -38,6 +38,14 @@ impl<E: Real> RunningMean<E> {
         self.mean += (value - self.mean) / E::from_usize(self.count);
     }
 
+    /// Adds `count` values whose mean is `mean`: those of a batch, say.
+    pub fn add_mean(&mut self, mean: E, count: usize) {
+        if count > 0 {
+            self.count += count;
+            self.mean += (mean - self.mean) * E::from_usize(count) / E::from_usize(self.count);
+        }
+    }
+
     /// The mean; 0 of no values.
     #[must_use]
     pub const fn mean(&self) -> E {
@@ -198,6 +206,10 @@ mod tests {
         let mut mean = RunningMean::new();
         [1.0, 2.0, 6.0].into_iter().for_each(|x| mean.add(x));
         assert_eq!((mean.mean(), mean.count()), (3.0_f64, 3));
+        mean.add_mean(9.0, 0);
+        mean.add_mean(7.0, 1);
+        mean.add_mean(1.0, 4);
+        assert_eq!((mean.mean(), mean.count()), (2.5, 8));
         assert_eq!(argmax::<f32>(&[]), None);
         assert_eq!(argmax(&[f32::NAN, 1.0, 3.0, 3.0]), Some(2));
         assert_eq!(argmax(&[f32::NAN, f32::NAN]), Some(0));

@@ -14,7 +14,7 @@ use common::{
     worst_element,
 };
 use serde_json::Value;
-use slabgrad::backend::{Backend, Real, Strict};
+use slabgrad::backend::{Backend, Fast, Real, Strict};
 use slabgrad::error::ShapeError;
 use slabgrad::graph::{Attention, Graph, Id};
 use slabgrad::ops::avg_pool2d::CountPadding;
@@ -923,8 +923,10 @@ fn run_file(name: &str, file: &Value) -> Tally {
                 double.and_then(|()| tally.batch_norm::<Strict<f32>>(case))
             }
             _ => {
-                let double = tally.operation::<Strict<f64>>(case);
-                double.and_then(|()| tally.operation::<Strict<f32>>(case))
+                let double = tally.operation::<Strict<f64>>(case).and_then(|()| tally.operation::<Fast<f64>>(case));
+                double
+                    .and_then(|()| tally.operation::<Strict<f32>>(case))
+                    .and_then(|()| tally.operation::<Fast<f32>>(case))
             }
         };
         tally.count(result);

@@ -339,7 +339,7 @@ fn contexts_refuse_what_they_were_not_compiled_for() {
     let error = compiled_step(&mut context, &mut other, 1, adam).unwrap_err();
     assert_eq!(error, CompileError::OtherModel);
     let error = context.forward(&mut model, batch(&images(0))).unwrap_err();
-    assert_eq!(error, CompileError::OtherUse { compiled: Use::Training });
+    assert_eq!(error, CompileError::OtherUse { compiled: Use::Training, found: Use::Inference });
     let (data, label) = (images(1), labels(1));
     let last = (Shape::new([4, 1, 8, 8]), &data[..4 * 64]);
     let error =

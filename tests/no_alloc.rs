@@ -266,3 +266,78 @@ fn a_tape_with_a_fault_allocates_nothing() {
     });
     assert_eq!(calls, 0);
 }
+/// Compiled steps: what the first one of each shape has set up serves all later ones.
+#[cfg(feature = "alloc")]
+mod compiled {
+    use core::ops::ControlFlow;
+
+    use slabgrad::compiled::Context;
+    use slabgrad::layer::{Model, Sequential};
+    use slabgrad::train::{BatchReport, Callback, Dataset, Trainer};
+
+    use super::*;
+
+    fn model() -> Model {
+        let layers = Sequential::new()
+            .conv2d("conv1", 1, 4, Conv2d::kernel(3).padding(1))
+            .batch_norm2d("bn", 4)
+            .relu()
+            .max_pool2d(Window2d::size(2))
+            .flatten()
+            .dropout(0.1)
+            .linear("fc", 64, 10);
+        Model::new(layers, [1, 8, 8], 7).unwrap()
+    }
+
+    #[test]
+    fn replays_allocate_nothing() {
+        for training in [Training::with::<Adam>(), Training::with::<Adam>().fused().keep_outputs()] {
+            let (mut model, mut adam) = (model(), Adam::new(0.01));
+            let (mut train, mut evaluate, mut infer) = (Context::with(training), Context::new(), Context::new());
+            let (x, label) = ((Shape::new([BATCH, 1, 8, 8]), &IMAGES[..]), (Shape::new([BATCH]), &LABELS[..]));
+            let mut step = || {
+                let loss = |tape: &mut slabgrad::tape::GrowingTape, logits, extra: &[slabgrad::tape::Handle]| {
+                    tape.cross_entropy(logits, extra[0], CrossEntropy::new())
+                };
+                let loss_before = train.training_step(&mut model, &mut adam, loss, x, &[label]).unwrap();
+                let loss_after = evaluate.loss(&mut model, loss, x, &[label]).unwrap();
+                infer.forward(&mut model, x).unwrap();
+                (loss_before, loss_after)
+            };
+            let (first, _) = step();
+            let (calls, last) = allocations(|| (0..20).map(|_| step()).last());
+            assert_eq!(calls, 0, "calls of the allocator in 20 steps, losses and inferences");
+            assert!(last.unwrap().0 < first, "the loss goes down");
+        }
+    }
+
+    /// Counts what happens between the end of a batch and the end of the next one.
+    #[derive(Default)]
+    struct Watch {
+        before: usize,
+        calls: Vec<usize>,
+    }
+
+    impl Callback<Strict<f32>> for Watch {
+        fn on_batch(&mut self, _: &BatchReport<f32>) -> ControlFlow<()> {
+            self.calls.push(CALLS.get() - self.before);
+            self.before = CALLS.get();
+            ControlFlow::Continue(())
+        }
+    }
+
+    #[test]
+    fn batches_of_a_training_loop_allocate_nothing() {
+        let images = (0..10 * 64_u16).map(|i| f32::from(i % 7) / 7.0).collect();
+        let data = Dataset::with_labels([1, 8, 8], images, 10, 0..10).unwrap();
+        let mut watch = Watch { calls: Vec::with_capacity(9), ..Watch::default() };
+        let loss = |tape: &mut slabgrad::tape::GrowingTape, logits, label| {
+            tape.cross_entropy(logits, label, CrossEntropy::new())
+        };
+        let trainer = Trainer::new(3, 4).callback(&mut watch);
+        trainer.fit(&mut model(), &data, &mut Adam::new(0.01), loss).unwrap();
+        // Two full batches and a smaller one, which has a program of its own; between epochs the history grows.
+        let within_epochs: Vec<usize> = watch.calls[3..].chunks(3).flat_map(|epoch| epoch[1..].to_vec()).collect();
+        assert_eq!((watch.calls[1], within_epochs), (0, vec![0; 4]), "{:?}", watch.calls);
+    }
+}

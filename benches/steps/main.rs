@@ -3,7 +3,7 @@
 //! ```text
 //! cargo bench --bench steps                     the table
 //! cargo bench --bench steps -- W1               only workloads whose name begins so
-//! cargo bench --bench steps -- run W1 train 100 runs 100 steps without a clock, for counting instructions
+//! cargo bench --bench steps -- run W1 train 100 runs 100 steps, for counting instructions; W1-fast in Fast
 //! ```
 //!
 //! W1 is an MLP 64-32-10 at batch 16, W2 an MLP 784-256-128-10 at batch 32, W3 a CNN on 1x28x28 at batch 32 (3x3 convolutions
@@ -42,10 +42,10 @@ fn main() {
         ["run", name, what, steps] => {
             let what = if what == "train" { What::Train } else { What::Infer };
             let steps = steps.parse().expect("a number of steps");
-            let workload = workloads::strict().into_iter().find(|w| w.name == name).expect("a workload");
-            let mut ours = Ours::new(&workload);
-            let loss = ours.run(what, steps).1;
-            println!("loss {loss}, hash of the parameters {:016x}", ours.hash());
+            match name.strip_suffix("-fast") {
+                Some(name) => run(&workloads::fast(), name, what, steps),
+                None => run(&workloads::strict(), name, what, steps),
+            }
         }
         [] => table(""),
         [filter] => table(filter),
@@ -53,30 +53,44 @@ fn main() {
     }
 }
 
+fn run<B: Backend<Elem = f32>>(workloads: &[Workload<B>], name: &str, what: What, steps: usize) {
+    let mut ours = Ours::new(workloads.iter().find(|workload| workload.name == name).expect("a workload"));
+    let loss = ours.run(what, steps).1;
+    println!("loss {loss}, hash of the parameters {:016x}", ours.hash());
+}
+
 fn table(filter: &str) {
-    println!("{:<8} {:<6} {:>11} {:>8} {:>11} {:>6} {:>9}", "", "", "slabgrad", "GFLOP/s", "C", "ratio", "RAM");
-    for workload in workloads::strict().iter().filter(|workload| workload.name.starts_with(filter)) {
-        let mut c = C::start(workload.name, workload.c);
-        let mut ours = Ours::new(workload);
+    println!(
+        "{:<8} {:<6} {:>11} {:>8} {:>6} {:>11} {:>6} {:>11} {:>9}",
+        "", "", "Strict", "GFLOP/s", "to C", "Fast", "to C", "C", "RAM"
+    );
+    for (strict, fast) in workloads::strict().iter().zip(&workloads::fast()) {
+        if !strict.name.starts_with(filter) {
+            continue;
+        }
+        let mut c = C::start(strict.name, strict.c);
+        let (mut ours, mut ours_fast) = (Ours::new(strict), Ours::new(fast));
         for what in [What::Train, What::Infer] {
             let once = ours.run(what, 3).0 / 3.0;
             let steps = (BLOCK_SECONDS / once).clamp(3.0, 300.0) as usize;
-            let (mut our_times, mut c_times) = (Vec::new(), Vec::new());
+            let mut times = [const { Vec::new() }; 3];
             for _ in 0..BLOCKS {
-                our_times.push(ours.run(what, steps).0 / steps as f64);
-                c_times.push(c.run(what, steps) / steps as f64);
+                let block = [ours.run(what, steps).0, ours_fast.run(what, steps).0, c.run(what, steps)];
+                times.iter_mut().zip(block).for_each(|(times, time)| times.push(time / steps as f64));
             }
-            let (time, c_time) = (median(our_times), median(c_times));
-            let flops = 2.0 * workload.products[usize::from(what == What::Train)] as f64;
-            let program = if what == What::Train { workload.train } else { workload.infer };
+            let [strict_time, fast_time, c_time] = times.map(median);
+            let flops = 2.0 * strict.products[usize::from(what == What::Train)] as f64;
+            let program = if what == What::Train { strict.train } else { strict.infer };
             println!(
-                "{:<8} {:<6} {:>8.1} µs {:>8.1} {:>8.1} µs {:>6.2} {:>9}",
-                workload.name,
+                "{:<8} {:<6} {:>8.1} µs {:>8.1} {:>6.2} {:>8.1} µs {:>6.2} {:>8.1} µs {:>9}",
+                strict.name,
                 if what == What::Train { "train" } else { "infer" },
-                time * 1e6,
-                flops / time / 1e9,
+                strict_time * 1e6,
+                flops / strict_time / 1e9,
+                strict_time / c_time,
+                fast_time * 1e6,
+                fast_time / c_time,
                 c_time * 1e6,
-                time / c_time,
                 program.ram_bytes(),
             );
         }

@@ -1,5 +1,6 @@
 //! The workloads, as programs, and data for them.
 
+use slabgrad::backend::Fast;
 use slabgrad::prelude::*;
 
 /// MLP of two layers, for `B` samples of 64 features.
@@ -111,6 +112,7 @@ macro_rules! workloads {
 }
 
 workloads!(strict, Strict<f32>);
+workloads!(fast, Fast<f32>);
 
 /// Samples of classes: a prototype for each, and noise, as `baseline/data.h` makes them.
 pub(crate) struct Data {

@@ -3,6 +3,9 @@
 //!
 //! A loop is a [`Kernel`]: a value with its operands and a `run` which is inlined into one function for each unit. So there
 //! is one source, and in [`Strict`](super::Strict) arithmetic one result.
+//!
+//! Builds with debug assertions have the target's own loops alone: the others take minutes to compile. The profile `vectors`
+//! is for testing them.
 
 #![allow(unsafe_code)]
 
@@ -18,12 +21,13 @@ pub(crate) trait Kernel<E: Real> {
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> Self::Output;
 }
 
-/// Bytes of the vectors that every machine of the target has. WebAssembly's have their tile in `tile.rs`.
+/// Bytes of the vectors that every machine of the target has, and that are worth a loop of their own: WebAssembly's and SSE's
+/// are served by the tile in `tile.rs`.
 const VECTOR: usize = if cfg!(target_feature = "avx512f") {
     64
 } else if cfg!(target_feature = "avx2") {
     32
-} else if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+} else if cfg!(target_arch = "aarch64") {
     16
 } else {
     0
@@ -32,7 +36,7 @@ const VECTOR: usize = if cfg!(target_feature = "avx512f") {
 /// Runs the kernel on the widest vectors of the machine.
 #[inline]
 pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
-    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    #[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
     {
         use std::arch::is_x86_feature_detected as has;
 
@@ -46,20 +50,20 @@ pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
             return unsafe { avx2::<B, K>(kernel) };
         }
     }
-    if cfg!(any(target_feature = "fma", target_arch = "aarch64")) {
+    if cfg!(all(feature = "std", any(target_feature = "fma", target_arch = "aarch64"))) {
         kernel.run::<B::Fused, VECTOR>()
     } else {
         kernel.run::<B, VECTOR>()
     }
 }
 
-#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx2,fma")]
 fn avx2<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     kernel.run::<B::Fused, 32>()
 }
 
-#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     kernel.run::<B::Fused, 64>()

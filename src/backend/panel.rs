@@ -135,29 +135,84 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
     if width < N {
         to.iter_mut().for_each(|row| *row = MaybeUninit::new([E::ZERO; N]));
     }
-    let to_at = to.as_mut_ptr().cast::<E>();
+    let from = Out { at: from.cast_mut(), row: b.step, col: b.side, keep: false };
+    let to_matrix = Out { at: to.as_mut_ptr().cast(), row: N, col: 1, keep: false };
+    // SAFETY: the caller's promise; `to` has rows of `N` elements.
+    unsafe { copy_matrix([to.len(), width], from, to_matrix) };
+}
+
+/// Copies a matrix, in blocks of `4 x 4` where the elements of a block's rows or columns are neighbours.
+///
+/// # Safety
+/// Both are there, and they do not overlap.
+#[inline(always)]
+unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
     let mut j = 0;
-    // SAFETY: the caller's promise; row `i` of `to` has `N` elements.
+    // SAFETY: the caller's promise.
     unsafe {
-        // Four elements of a row are one vector, and one store.
-        while j + 4 <= width {
-            let columns = [0, 1, 2, 3].map(|l| from.add((j + l) * b.side));
-            if b.step == 1 {
-                for i in 0..to.len() {
-                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i));
+        while j + 4 <= columns {
+            let mut i = 0;
+            if from.col == 1 && to.col == 1 {
+                while i < rows {
+                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
+                    i += 1;
                 }
-            } else {
-                for i in 0..to.len() {
-                    *to_at.add(i * N + j).cast() = columns.map(|column| *column.add(i * b.step));
+            } else if from.row == 1 && to.col == 1 {
+                while i + 4 <= rows {
+                    transpose_4(from.skip(i, j).at, from.col, to.skip(i, j).at, to.row);
+                    i += 4;
                 }
+            } else if from.col == 1 && to.row == 1 {
+                while i + 4 <= rows {
+                    transpose_4(from.skip(i, j).at, from.row, to.skip(i, j).at, to.col);
+                    i += 4;
+                }
+            }
+            while i < rows {
+                for l in j..j + 4 {
+                    *to.skip(i, l).at = *from.skip(i, l).at;
+                }
+                i += 1;
             }
             j += 4;
         }
-        while j < width {
-            for i in 0..to.len() {
-                *to_at.add(i * N + j) = *from.add(i * b.step + j * b.side);
+        while j < columns {
+            for i in 0..rows {
+                *to.skip(i, j).at = *from.skip(i, j).at;
             }
             j += 1;
+        }
+    }
+}
+
+/// Transposes a block of `4 x 4`: line `i` of `from` becomes column `i` of `to`.
+///
+/// # Safety
+/// Four lines of four neighbours can be read, and written.
+#[inline(always)]
+unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, to_stride: usize) {
+    // SAFETY: the caller's promise; an element of four bytes can be moved as an `f32`, of any bits, by instructions that
+    // every machine of the architecture has.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        if size_of::<E>() == 4 {
+            use core::arch::x86_64::{
+                _mm_loadu_ps, _mm_movehl_ps, _mm_movelh_ps, _mm_storeu_ps, _mm_unpackhi_ps, _mm_unpacklo_ps,
+            };
+
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| _mm_loadu_ps(from.add(i * from_stride).cast()));
+            let (ab, cd) = (_mm_unpacklo_ps(a, b), _mm_unpacklo_ps(c, d));
+            let (ab_high, cd_high) = (_mm_unpackhi_ps(a, b), _mm_unpackhi_ps(c, d));
+            _mm_storeu_ps(to.cast(), _mm_movelh_ps(ab, cd));
+            _mm_storeu_ps(to.add(to_stride).cast(), _mm_movehl_ps(cd, ab));
+            _mm_storeu_ps(to.add(2 * to_stride).cast(), _mm_movelh_ps(ab_high, cd_high));
+            _mm_storeu_ps(to.add(3 * to_stride).cast(), _mm_movehl_ps(cd_high, ab_high));
+            return;
+        }
+        for j in 0..4 {
+            for i in 0..4 {
+                *to.add(j * to_stride + i) = *from.add(i * from_stride + j);
+            }
         }
     }
 }
@@ -214,36 +269,10 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
         let mut copy = [[B::Elem::ZERO; N]; M];
         let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
         if out.keep {
-            copy_columns::<_, M>(b.width, out, in_copy);
+            copy_matrix([M, b.width], out, in_copy);
         }
         strided_tile::<B, M, N>(k, a, b, in_copy);
-        copy_columns::<_, M>(b.width, in_copy, out);
-    }
-}
-
-/// Copies `width` columns of `M` rows.
-///
-/// # Safety
-/// Both matrices have them.
-#[inline(always)]
-unsafe fn copy_columns<E: Copy, const M: usize>(width: usize, from: Out<E>, to: Out<E>) {
-    let mut j = 0;
-    // SAFETY: the caller's promise.
-    unsafe {
-        if from.col == 1 && to.col == 1 {
-            while j + 4 <= width {
-                for i in 0..M {
-                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
-                }
-                j += 4;
-            }
-        }
-        while j < width {
-            for i in 0..M {
-                *to.skip(i, j).at = *from.skip(i, j).at;
-            }
-            j += 1;
-        }
+        copy_matrix([M, b.width], in_copy, out);
     }
 }
 

@@ -2,7 +2,7 @@
 //! target.
 
 use super::functions::{double, single};
-use super::sqrt;
+use super::{Fast, Matrix, Start, Strict, sqrt, tile};
 
 use core::fmt::{Debug, Display};
 use core::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub, SubAssign};
@@ -123,6 +123,10 @@ pub trait Real:
     #[must_use]
     fn powf(self, exponent: Self) -> Self;
 
+    /// `self * b + c`, rounded once with `std`; without, where no target has the operation at hand, rounded twice.
+    #[must_use]
+    fn fused_mul_add(self, b: Self, c: Self) -> Self;
+
     /// The larger; NaN where one is NaN.
     #[must_use]
     #[inline(always)]
@@ -138,6 +142,28 @@ pub trait Real:
         // As in `maximum`.
         if other < self || other.is_nan() { other } else { self }
     }
+
+    /// [`Backend::matmul`](super::Backend::matmul) of `Strict`. By element type, so that its tiles are compiled with this crate
+    /// and not again in every crate that trains.
+    #[doc(hidden)]
+    fn strict_matmul(
+        sizes: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        c: &mut [Self],
+        c_row: usize,
+        start: Start,
+    );
+    /// The same of `Fast`.
+    #[doc(hidden)]
+    fn fast_matmul(
+        sizes: [usize; 3],
+        a: Matrix<'_, Self>,
+        b: Matrix<'_, Self>,
+        c: &mut [Self],
+        c_row: usize,
+        start: Start,
+    );
 
     /// Whether this is a NaN.
     #[must_use]
@@ -157,6 +183,26 @@ macro_rules! real {
             const INFINITY: Self = $t::INFINITY;
             const PRECISION: u32 = $precision;
 
+            fn strict_matmul(
+                sizes: [usize; 3],
+                a: Matrix<'_, Self>,
+                b: Matrix<'_, Self>,
+                c: &mut [Self],
+                c_row: usize,
+                start: Start,
+            ) {
+                tile::matmul::<Strict<$t>>(sizes, a, b, c, c_row, start);
+            }
+            fn fast_matmul(
+                sizes: [usize; 3],
+                a: Matrix<'_, Self>,
+                b: Matrix<'_, Self>,
+                c: &mut [Self],
+                c_row: usize,
+                start: Start,
+            ) {
+                tile::matmul::<Fast<$t>>(sizes, a, b, c, c_row, start);
+            }
             #[inline(always)]
             fn from_usize(n: usize) -> Self {
                 n as u32 as $t
@@ -189,6 +235,14 @@ macro_rules! real {
             #[inline(always)]
             fn sqrt(self) -> Self {
                 $sqrt(self)
+            }
+            #[inline(always)]
+            #[allow(clippy::disallowed_methods)] // What is banned elsewhere is asked for here.
+            fn fused_mul_add(self, b: Self, c: Self) -> Self {
+                #[cfg(feature = "std")]
+                return self.mul_add(b, c);
+                #[cfg(not(feature = "std"))]
+                return self * b + c;
             }
             #[inline(always)]
             fn exp(self) -> Self {

@@ -129,8 +129,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         unsafe {
             // A single row by a transposed matrix would need every element of a panel once.
             if const { VECTOR == 0 } || (sizes[0] == 1 && b.side != 1) {
-                all_columns::<C>(sizes, a, b, out.at, out.row, keep);
-                return;
+                return all_columns::<C>(sizes, a, b, out.at, out.row, keep);
             }
             // By constants, so that no tile is compiled that is never used.
             if const { VECTOR == 64 && size_of::<E>() == 4 } {
@@ -139,9 +138,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
                 panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out);
             } else if const { VECTOR == 32 && size_of::<E>() == 4 } {
                 panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out);
-            } else if const { VECTOR == 32 } {
-                panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out);
-            } else if const { VECTOR == 16 && size_of::<E>() == 4 } {
+            } else if const { VECTOR / size_of::<E>() == 4 } {
                 panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out);
             } else if const { VECTOR == 16 } {
                 panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out);

@@ -69,6 +69,7 @@ use crate::tape::Handle;
 pub use activation::Activation;
 pub use basic::{AvgPool2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAvgPool2d, Linear, MaxPool2d};
 pub use containers::{Residual, Sequential};
+pub(crate) use model::batched;
 pub use model::{Model, ModelError, TensorView};
 pub use norms::{BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use recorder::Recorder;

@@ -460,6 +460,23 @@ impl<B: Backend> Model<B> {
         Ok(())
     }
 
+    /// Puts the elements of all parameters and states into `all`, one after the other.
+    pub(crate) fn save_tensors(&self, all: &mut Vec<B::Elem>) {
+        all.clear();
+        self.tensors().for_each(|tensor| all.extend_from_slice(tensor.data));
+    }
+
+    /// The opposite; what `all` does not hold stays.
+    pub(crate) fn load_tensors(&mut self, mut all: &[B::Elem]) {
+        for entry in &self.entries {
+            let Some((data, rest)) = all.split_at_checked(entry.shape.len()) else { return };
+            if let Some(value) = self.tape.value_mut(entry.handle).get_mut(entry.range()) {
+                value.copy_from_slice(data);
+            }
+            all = rest;
+        }
+    }
+
     pub(crate) fn rows(&self) -> &[Row] {
         &self.rows
     }

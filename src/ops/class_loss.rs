@@ -112,8 +112,8 @@ pub(super) struct Row {
 
 /// How targets are given.
 pub(super) trait Target<E: Real>: 'static {
-    /// The weight of a class in its row.
-    fn weight(target: &[E], classes: &Classes, row: Row, class: usize) -> E;
+    /// The weights of the classes of a row.
+    fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E;
 }
 
 /// As the index of the one class of weight 1.
@@ -123,18 +123,16 @@ pub(super) struct Probability;
 
 impl<E: Real> Target<E> for Index {
     #[inline(always)]
-    fn weight(target: &[E], _: &Classes, row: Row, class: usize) -> E {
-        match target.get(row.index) {
-            Some(&target) if target == E::from_usize(class) => E::ONE,
-            _ => E::ZERO,
-        }
+    fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
+        let target = target.get(row.index).copied();
+        move |class| if target == Some(E::from_usize(class)) { E::ONE } else { E::ZERO }
     }
 }
 
 impl<E: Real> Target<E> for Probability {
     #[inline(always)]
-    fn weight(target: &[E], classes: &Classes, row: Row, class: usize) -> E {
-        classes.of(target, row, class)
+    fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
+        move |class| classes.of(target, row, class)
     }
 }
 
@@ -157,9 +155,10 @@ fn forward<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: ForwardCall<'_
     let mut terms = Terms::new(call.args, call.y);
     for row in classes.rows(x.len()) {
         let mut loss = B::Elem::ZERO;
+        let weights = T::of_row(target, classes, row);
         for class in 0..classes.classes {
             // A class without weight adds nothing, even where it is infinitely unlikely.
-            let weight = T::weight(target, &classes, row, class);
+            let weight = weights(class);
             if weight != B::Elem::ZERO {
                 loss = B::mul_add(weight, L::term(classes.of(x, row, class)), loss);
             }
@@ -177,8 +176,9 @@ fn gradient<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: BackwardCall<
     for_each_run(call.args, call.dx, |dx| {
         let Some(row) = rows.next() else { return };
         let share = share(row.index);
+        let weights = T::of_row(target, classes, row);
         dx.for_each(|class, dx| {
-            let weight = T::weight(target, &classes, row, class);
+            let weight = weights(class);
             let start = if call.add { *dx } else { B::Elem::ZERO };
             let slope = L::slope(classes.of(x, row, class));
             *dx = if weight == B::Elem::ZERO { start } else { start + weight * slope * share };

@@ -142,8 +142,9 @@ impl<E: Real> Smoothing<E> {
     }
 
     #[inline(always)]
-    fn weight<T: Target<E>>(&self, target: &[E], classes: &Classes, row: Row, class: usize) -> E {
-        self.keep * T::weight(target, classes, row, class) + self.spread
+    fn of_row<T: Target<E>>(&self, target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
+        let weights = T::of_row(target, classes, row);
+        move |class| self.keep * weights(class) + self.spread
     }
 }
 
@@ -172,9 +173,10 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             let largest = x.largest();
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
+            let weights = smoothing.of_row::<T>(target, classes, row);
             x.for_each(|class, x| {
-                *x = *x - largest;
-                let weight = smoothing.weight::<T>(target, &classes, row, class);
+                *x -= largest;
+                let weight = weights(class);
                 if weight != B::Elem::ZERO {
                     total += weight;
                     of_targets = B::mul_add(weight, *x, of_targets);
@@ -198,7 +200,7 @@ fn gradient<B: Backend, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
     let mut rows = classes.rows(call.dx.len());
     for_each_run(call.args, call.dx, |dx| {
         let Some(row) = rows.next() else { return };
-        let weight = |class: usize| smoothing.weight::<T>(target, &classes, row, class);
+        let weight = smoothing.of_row::<T>(target, classes, row);
         let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
         let share = share(row.index);
         dx.for_each(|class, dx| *dx = (*dx * total - weight(class)) * share);

@@ -70,6 +70,14 @@ impl<B: Backend> Optimizer<B> for Adagrad<B::Elem> {
         SettingError::unless_not_negative("epsilon is a finite number from 0", self.epsilon)
     }
 
+    fn learning_rate(&self) -> B::Elem {
+        self.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: B::Elem) {
+        self.learning_rate = learning_rate;
+    }
+
     fn begin(&self, [steps, ..]: &mut [B::Elem; 4]) -> Self::Coefficients {
         let rate = self.learning_rate / B::mul_add(*steps, self.learning_rate_decay, B::Elem::ONE);
         *steps += B::Elem::ONE;

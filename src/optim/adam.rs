@@ -137,6 +137,14 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
         SettingError::unless_not_negative("epsilon is a finite number from 0", self.epsilon)
     }
 
+    fn learning_rate(&self) -> B::Elem {
+        self.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: B::Elem) {
+        self.learning_rate = learning_rate;
+    }
+
     fn begin(&self, [power1, gathered1, power2, gathered2]: &mut [B::Elem; 4]) -> Self::Coefficients {
         let [beta1, beta2] = self.betas;
         let correction1 = gathered(beta1, power1, gathered1);

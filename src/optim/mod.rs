@@ -41,6 +41,12 @@ pub trait Optimizer<B: Backend> {
     /// Which one, with its value.
     fn check(&self) -> Result<(), SettingError>;
 
+    /// The learning rate.
+    fn learning_rate(&self) -> B::Elem;
+
+    /// Sets the learning rate of the next steps.
+    fn set_learning_rate(&mut self, learning_rate: B::Elem);
+
     /// The coefficients of the next step. `own` is kept from step to step; before the first it is 0.
     fn begin(&self, own: &mut [B::Elem; 4]) -> Self::Coefficients;
 
@@ -65,6 +71,10 @@ impl<B: Backend> Optimizer<B> for NoUpdate {
     fn check(&self) -> Result<(), SettingError> {
         Ok(())
     }
+    fn learning_rate(&self) -> B::Elem {
+        B::Elem::ZERO
+    }
+    fn set_learning_rate(&mut self, _: B::Elem) {}
     fn begin(&self, _: &mut [B::Elem; 4]) {}
     fn update((): &(), _: &Group<B::Elem>, _: &mut [B::Elem], _: &[B::Elem], _: [&mut [B::Elem]; 3]) {}
 }

@@ -93,6 +93,14 @@ impl<B: Backend, const MOMENTUM: bool, const CENTERED: bool> Optimizer<B> for Rm
         SettingError::unless_not_negative("epsilon is a finite number from 0", c.epsilon)
     }
 
+    fn learning_rate(&self) -> B::Elem {
+        self.coefficients.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: B::Elem) {
+        self.coefficients.learning_rate = learning_rate;
+    }
+
     fn begin(&self, _: &mut [B::Elem; 4]) -> Self::Coefficients {
         self.coefficients
     }

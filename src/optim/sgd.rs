@@ -90,6 +90,14 @@ impl<B: Backend, const MOMENTUM: bool> Optimizer<B> for Sgd<B::Elem, MOMENTUM> {
         SettingError::unless_below_one("the dampening is from 0 and below 1", self.dampening)
     }
 
+    fn learning_rate(&self) -> B::Elem {
+        self.learning_rate
+    }
+
+    fn set_learning_rate(&mut self, learning_rate: B::Elem) {
+        self.learning_rate = learning_rate;
+    }
+
     fn begin(&self, own: &mut [B::Elem; 4]) -> Self::Coefficients {
         let [started, ..] = own;
         let first = *started == B::Elem::ZERO;

@@ -189,6 +189,14 @@ mod on_the_heap {
         pub(crate) fn steps(&self) -> &[Step<B>] {
             &self.steps
         }
+
+        pub(crate) fn inputs(&self) -> &[Input<'_>] {
+            &self.inputs
+        }
+
+        pub(crate) fn outputs(&self) -> &[Output<'_>] {
+            &self.outputs
+        }
     }
 
     impl<'n, B: Backend> Source<'_, 'n, B> {

@@ -154,6 +154,11 @@ impl Input<'_> {
         if data.len() != self.shape.len() {
             return Err(RunError::InputLength { input: index, expected: self.shape.len(), found: data.len() });
         }
+        self.check_elements(index, data)
+    }
+
+    /// Class indices are classes, everything else is finite.
+    pub(crate) fn check_elements<E: Real>(&self, index: usize, data: &[E]) -> Result<(), RunError> {
         let fault = if self.classes > 0 {
             data.iter().position(|x| x.to_index().is_none_or(|index| index >= self.classes))
         } else {

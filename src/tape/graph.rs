@@ -39,7 +39,7 @@ impl<B: Backend> GrowingTape<B> {
     pub(crate) fn graph<'n>(
         &self,
         mark: Mark,
-        output: Handle,
+        outputs: [Option<Handle>; 2],
         name: impl Fn(usize) -> &'n str,
     ) -> Result<Vec<graph::Node<'n, B>>, TapeError> {
         let node = |(i, node): (usize, &super::Node<B>)| {
@@ -51,7 +51,8 @@ impl<B: Backend> GrowingTape<B> {
             }
             graph_node.state = (node.state != NOWHERE).then(|| Id::new(node.state as usize));
             graph_node.name = Name::new("", name(i));
-            graph_node.output = (i == output.index()).then_some("output");
+            let is_output = outputs.iter().flatten().any(|output| i == output.index());
+            graph_node.output = is_output.then_some("output");
             graph_node.kind = match &node.kind {
                 Kind::Parameter(_) => graph::Kind::Parameter { init: Init::Zeros, frozen: false },
                 Kind::Constant if i < mark.0 => graph::Kind::Parameter { init: Init::Zeros, frozen: true },

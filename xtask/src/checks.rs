@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    firmware, fuzz, process,
+    firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup,
     workspace::Workspace,
@@ -43,12 +43,13 @@ const CHECKS: &[Check] = &[
     firmware("format: firmware", "fmt --check"),
 
     root("clippy: workspace", "clippy --workspace --all-targets -- -D warnings"),
+    root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
     root("clippy: core", "clippy -p slabgrad --no-default-features -- -D warnings"),
     root("clippy: alloc", "clippy -p slabgrad --no-default-features --features alloc -- -D warnings"),
     // In the release profile, which shares its procedural macros and build scripts with the builds below.
     firmware("clippy: firmware", "clippy --release --target thumbv7em-none-eabihf -- -D warnings"),
 
-    root("test: workspace", "test --workspace"),
+    root("test: workspace", "test --workspace --features slabgrad/progress"),
     root("test: core", "test -p slabgrad --no-default-features"),
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
@@ -61,6 +62,8 @@ const CHECKS: &[Check] = &[
     call("docs", docs),
 
     call("example: digits", digits),
+
+    call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
     call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),

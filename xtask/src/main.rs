@@ -4,6 +4,7 @@ mod checks;
 mod elf;
 mod firmware;
 mod fuzz;
+mod instructions;
 mod process;
 mod pytorch;
 mod qemu;
@@ -21,6 +22,7 @@ cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose 
                                       --setup first installs what is missing
 cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, on thumbv7em unless
                                       BOARD is thumbv6m or riscv32imc
+cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
@@ -50,6 +52,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         }
         ["firmware"] => firmware::show_run(&workspace, &qemu::THUMBV7EM)?,
         ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
+        ["instructions"] => instructions::write(&workspace)?,
         ["size"] => firmware::show_size(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["pytorch"] => pytorch::run(&workspace)?,
