@@ -40,7 +40,9 @@
 //! # Features
 //!
 //! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
-//! result; `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops.
+//! result; `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops. `flash` and
+//! `flash-async` keep checkpoints in flash behind the drivers' traits of `embedded-storage`; `safetensors` (with `alloc`) loads and
+//! saves PyTorch's `state_dict`s.
 
 #![no_std]
 #![deny(unsafe_code)]
@@ -54,6 +56,7 @@ extern crate std;
 extern crate alloc;
 
 pub mod backend;
+pub mod checkpoint;
 #[cfg(feature = "alloc")]
 pub mod compiled;
 pub mod diagnostics;

@@ -16,6 +16,7 @@ mod tables;
 
 pub use error::RunError;
 pub use memory::{Memory, Space};
+pub(crate) use memory::{at_least, exactly};
 use step::Pass;
 pub use step::Step;
 pub(crate) use step::{Action, Place};

@@ -145,6 +145,26 @@ fn runs_gradients_and_outputs_allocate_nothing() {
 }
 
 #[test]
+fn checkpoints_allocate_nothing() {
+    use slabgrad::checkpoint::{Contents, Image};
+
+    const WHOLE: Contents = Contents::training();
+    let mut slab = vec![0.0; ADAM.slab_len()];
+    let mut bytes = vec![0; ADAM.image_len(&WHOLE)];
+    train(&ADAM, &mut slab, Adam::new(0.01)).expect("it trains");
+    let mut memory = ADAM.memory(&mut slab).expect("the slab is long enough");
+    let (calls, steps) = allocations(|| {
+        ADAM.save(&memory, WHOLE, &mut bytes[..]).ok()?;
+        memory.moments.fill(0.0);
+        let image = Image::parse(&bytes).ok()?;
+        ADAM.load(&mut memory, &image).ok()?;
+        ADAM.load(&mut memory, &Image::parse(&bytes[1..]).ok().or(Some(image))?).ok()?;
+        Some(ADAM.steps_done(&memory))
+    });
+    assert_eq!((calls, steps), (0, Some(21)), "calls of the allocator, and steps");
+}
+
+#[test]
 fn a_refused_run_allocates_nothing() {
     let mut slab = vec![0.0; FUSED.slab_len()];
     let (calls, ()) = allocations(|| {

@@ -6,13 +6,18 @@
 
 #![no_std]
 
+pub mod pretrained;
 mod tape;
 mod workload;
 
 #[cfg(all(target_family = "wasm", target_os = "unknown"))]
 mod wasm;
 
+use slabgrad::program::Program;
 use static_cell::ConstStaticCell;
+
+/// The networks whose weights can be built in, by the name that `cargo xtask pack --model` takes.
+pub static MODELS: &[(&str, &Program<'static>)] = &[("pretrained", &pretrained::TRAIN)];
 
 /// All memory that training uses. A static, so that the linker says when it does not fit into the RAM.
 static SLAB: ConstStaticCell<[f32; SLAB_LEN]> = ConstStaticCell::new([0.0; SLAB_LEN]);
@@ -29,7 +34,8 @@ pub fn run(emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> 
     #[cfg(feature = "provoke-panic")]
     emit("provoked", slab[core::hint::black_box(slab.len())].to_bits());
     workload::train(slab.first_chunk_mut().ok_or("the slab is too short")?, emit)?;
-    tape::train(slab, emit)
+    tape::train(slab, emit)?;
+    pretrained::train(slab, emit)
 }
 
 /// How many parameters [`update_by_adam`] updates.

@@ -24,7 +24,7 @@ pub trait Real:
     + MulAssign
     + Send
     + Sync
-    + 'static
+    + bytemuck::Pod
 {
     /// 0.
     const ZERO: Self;

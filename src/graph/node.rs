@@ -97,7 +97,7 @@ impl<'n> Name<'n> {
         Self { scope, leaf }
     }
 
-    const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         let dot = if self.scope.is_empty() { 0 } else { 1 };
         self.scope.len() + dot + self.leaf.len()
     }

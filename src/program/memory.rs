@@ -99,10 +99,10 @@ impl<B: Backend> Program<'_, B> {
     }
 }
 
-pub(super) fn exactly(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
+pub(crate) fn exactly(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
     if found == expected { Ok(()) } else { Err(RunError::SpaceLength { space, expected, found }) }
 }
 
-pub(super) fn at_least(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
+pub(crate) fn at_least(space: Space, expected: usize, found: usize) -> Result<(), RunError> {
     exactly(space, expected, found.min(expected)).map_err(|_| RunError::SpaceLength { space, expected, found })
 }

@@ -120,7 +120,7 @@ use storage::Elem;
 
 /// Values in the order in which they were computed, with all that backward needs.
 pub struct Tape<S: Storage> {
-    storage: S,
+    pub(crate) storage: S,
     /// Elements of parameters.
     params: usize,
     /// Elements of the work space that are in use.
@@ -448,7 +448,7 @@ impl<S: Storage> Tape<S> {
         self.work
     }
 
-    fn nodes(&self) -> &[Node<S::Backend>] {
+    pub(crate) fn nodes(&self) -> &[Node<S::Backend>] {
         self.storage.spaces().nodes
     }
 

@@ -73,7 +73,7 @@ pub(super) enum Kind<B: Backend> {
 #[allow(clippy::struct_excessive_bools)]
 pub struct Node<B: Backend> {
     pub(super) kind: Kind<B>,
-    pub(super) spec: Spec,
+    pub(crate) spec: Spec,
     /// Elements of the value: kept, since every use asks for it.
     len: usize,
     pub(super) inputs: [Handle; MAX_INPUTS],
@@ -139,11 +139,15 @@ impl<B: Backend> Node<B> {
         self.len
     }
 
-    pub(super) const fn is_parameter(&self) -> bool {
+    pub(crate) const fn is_parameter(&self) -> bool {
         matches!(self.kind, Kind::Parameter(_))
     }
 
-    pub(super) fn value_range(&self) -> core::ops::Range<usize> {
+    pub(crate) const fn is_state(&self) -> bool {
+        matches!(self.kind, Kind::State)
+    }
+
+    pub(crate) fn value_range(&self) -> core::ops::Range<usize> {
         self.value as usize..self.value as usize + self.len
     }
 

@@ -40,19 +40,19 @@ mod sealed {
 /// All that a storage holds.
 #[doc(hidden)]
 pub struct Spaces<'a, B: Backend> {
-    pub(super) nodes: &'a [Node<B>],
+    pub(crate) nodes: &'a [Node<B>],
     pub(super) params: &'a [B::Elem],
     pub(super) grads: &'a [B::Elem],
-    pub(super) work: &'a [B::Elem],
+    pub(crate) work: &'a [B::Elem],
 }
 
 /// The same, to be changed.
 #[doc(hidden)]
 pub struct SpacesMut<'a, B: Backend> {
-    pub(super) nodes: &'a mut [Node<B>],
+    pub(crate) nodes: &'a mut [Node<B>],
     pub(super) params: &'a mut [B::Elem],
     pub(super) grads: &'a mut [B::Elem],
-    pub(super) work: &'a mut [B::Elem],
+    pub(crate) work: &'a mut [B::Elem],
 }
 
 /// A slab that is lent to the tape, and room for `N` nodes: no allocator is needed.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    firmware, instructions, process,
+    firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup,
     workspace::Workspace,
@@ -54,6 +54,11 @@ const CHECKS: &[Check] = &[
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
     root("check: core with defmt", "check -p slabgrad --no-default-features --features defmt --target thumbv7em-none-eabihf"),
+    root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
+    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors --test checkpoint --test flash --test flash_async --test safetensors --test mutations"),
+    root("check: core with flash", "check -p slabgrad --no-default-features --features flash-async,defmt --target thumbv6m-none-eabi"),
+    call("pack", firmware::packed),
+    call("fuzz", fuzz::run),
     call("docs", docs),
 
     call("example: digits", digits),

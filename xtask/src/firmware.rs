@@ -140,3 +140,33 @@ pub(crate) fn show_size(workspace: &Workspace) -> Result<()> {
     println!("{:<20}{flash:>10}{ram:>10}", "bytes");
     Ok(())
 }
+
+/// `cargo xtask pack`: an example of the firmware's crate, which knows its networks.
+pub(crate) fn pack(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
+    let mut command = workspace.firmware_cargo("run --quiet --release --example pack --");
+    for (i, argument) in arguments.iter().enumerate() {
+        // Files are named as seen from where the user is; the example runs in the crate's folder.
+        let is_file = i == 0 || arguments[i - 1] == "--out";
+        let here = std::env::current_dir().context("there is no current folder")?;
+        command.arg(if is_file { here.join(argument).into_os_string() } else { argument.into() });
+    }
+    process::run(&mut command, &workspace.root)
+}
+
+/// The image that is built into the firmware is the one that its file of weights makes.
+pub(crate) fn packed(workspace: &Workspace) -> Result<String> {
+    let (built_in, file) = ("firmware-example/weights/pretrained.slab", "tests/pytorch/cnn.safetensors");
+    let path = |path: &str| workspace.root.join(path).display().to_string();
+    let packed = workspace.firmware_target.join("pretrained.slab");
+    let mut arguments =
+        vec![path(file), "--model".into(), "pretrained".into(), "--out".into(), packed.display().to_string()];
+    for rename in ["features.0=conv1", "features.1=bn1", "features.4=conv2", "features.5=bn2", "classifier=fc"] {
+        arguments.extend(["--rename".into(), rename.into()]);
+    }
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    pack(workspace, &arguments)?;
+    let read = |path: &PathBuf| fs::read(path).with_context(|| format!("cannot read {}", path.display()));
+    let (found, expected) = (read(&packed)?, read(&workspace.root.join(built_in))?);
+    ensure!(found == expected, "{built_in} is not what {file} is packed to");
+    Ok(format!("{} bytes", found.len()))
+}

@@ -3,8 +3,10 @@
 mod checks;
 mod elf;
 mod firmware;
+mod fuzz;
 mod instructions;
 mod process;
+mod pytorch;
 mod qemu;
 mod setup;
 mod workspace;
@@ -22,6 +24,11 @@ cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, 
                                       BOARD is thumbv6m or riscv32imc
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
+cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
+                                      make the slab image of a PyTorch state_dict (safetensors) that a
+                                      firmware has built in; the models are firmware_example::MODELS
+cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
+                                      into target/pytorch-venv, and check what slabgrad computes from them
 cargo xtask help                      this text";
 
 fn main() -> ExitCode {
@@ -47,6 +54,8 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => firmware::show_size(&workspace)?,
+        ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
+        ["pytorch"] => pytorch::run(&workspace)?,
         ["help" | "--help" | "-h"] => println!("{HELP}"),
         [] => bail!("a command is missing\n\n{HELP}"),
         _ => bail!("unknown command: {}\n\n{HELP}", arguments.join(" ")),

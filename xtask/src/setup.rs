@@ -131,9 +131,15 @@ impl Missing {
     }
 }
 
-fn is_installed(program: &str) -> bool {
+pub(crate) fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
+}
+
+/// Whether rustup has a nightly compiler.
+pub(crate) fn has_nightly(workspace: &Workspace) -> bool {
+    let toolchains = ask(workspace, "rustup", &["toolchain", "list"]);
+    toolchains.is_ok_and(|list| list.lines().any(|line| line.starts_with("nightly")))
 }
 
 fn is_root() -> bool {
