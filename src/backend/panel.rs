@@ -12,6 +12,9 @@ use core::mem::MaybeUninit;
 use super::tile::Walk;
 use super::{Backend, Real};
 
+/// Builds without optimization do with fewer copies of the tile: every crate compiles the product for itself.
+const UNOPTIMIZED: bool = cfg!(debug_assertions);
+
 /// Where a product goes: element `(i, j)` at `i * row + j * col`.
 #[derive(Clone, Copy)]
 pub(super) struct Out<E> {
@@ -58,26 +61,30 @@ pub(super) unsafe fn product<B: Backend, const M: usize, const N: usize, const V
     };
     // An element of the result takes ten to get to a column.
     let columns_of_out = 10 * m * n / k.min(K);
-    // SAFETY: the transposed product has the transposed operands.
+    let transposed = work(n, m, a) + columns_of_out < work(m, n, b);
+    let straight = ([m, n, k], a, b, b_len, out);
+    let turned = ([n, m, k], b, a, a_len, Out { row: out.col, col: out.row, ..out });
+    // SAFETY: the caller's promise; the transposed product has the transposed operands.
     unsafe {
-        if work(n, m, a) + columns_of_out < work(m, n, b) {
-            let out = Out { row: out.col, col: out.row, ..out };
-            columns::<B, M, N, V, K>([n, m, k], b, a, a_len, out);
+        // Two copies of all that is called here know which distances are 1.
+        if UNOPTIMIZED {
+            columns::<B, M, N, V, K>(if transposed { turned } else { straight });
+        } else if transposed {
+            columns::<B, M, N, V, K>(turned);
         } else {
-            columns::<B, M, N, V, K>([m, n, k], a, b, b_len, out);
+            columns::<B, M, N, V, K>(straight);
         }
     }
 }
+
+/// The arguments of [`columns`]: sizes, operands, the length of `b`, and the result.
+type Operands<E> = ([usize; 3], Walk<E>, Walk<E>, usize, Out<E>);
 
 /// # Safety
 /// As [`product`].
 #[inline(always)]
 unsafe fn columns<B: Backend, const M: usize, const N: usize, const V: usize, const K: usize>(
-    [m, n, k]: [usize; 3],
-    a: Walk<B::Elem>,
-    b: Walk<B::Elem>,
-    b_len: usize,
-    out: Out<B::Elem>,
+    ([m, n, k], a, b, b_len, out): Operands<B::Elem>,
 ) {
     let mut j = 0;
     // SAFETY: panels stay within the first `n` columns.
@@ -290,8 +297,7 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
 ) {
     // SAFETY: the caller's promise, handed on.
     unsafe {
-        // Builds that are not optimized do without, since every crate compiles the product for itself.
-        if M < 4 || cfg!(all(debug_assertions, not(test))) {
+        if M < 4 || UNOPTIMIZED {
             tile::<B, M, N, 1>(k, a, b, out);
         } else if a.side == 1 {
             tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
@@ -365,6 +371,34 @@ unsafe fn term<B: Backend, const M: usize, const N: usize>(
         let a_value = unsafe { *a.add(i * a_side) };
         for (sum, &b_value) in row.iter_mut().zip(&b_row) {
             *sum = B::mul_add(a_value, b_value, *sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Strict;
+
+    /// The copies of the tile that only optimized builds have.
+    #[test]
+    fn terms_in_turns_are_terms_one_by_one() {
+        let values = |n: u32| -> std::vec::Vec<f32> { (0..n).map(|i| (i * 7919 % 1009) as f32 / 97.0).collect() };
+        let (a, b) = (values(4 * 11), values(11 * 8));
+        for k in [1, 2, 3, 4, 7, 8, 11] {
+            for (side, step) in [(11, 1), (1, 4)] {
+                let run = |tile: unsafe fn(usize, Walk<f32>, Panel<f32>, Out<f32>)| {
+                    let mut c = [0.5_f32; 32];
+                    let a = Walk { at: a.as_ptr(), side, step };
+                    let b = Panel { at: b.as_ptr(), step: 8, width: 8 };
+                    // SAFETY: `a` has 4 x 11 elements either way, `b` 11 x 8, `c` 4 x 8.
+                    unsafe { tile(k, a, b, Out { at: c.as_mut_ptr(), row: 8, col: 1, keep: true }) };
+                    c.map(f32::to_bits)
+                };
+                let one_by_one = run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 1>(k, a, b, c) });
+                assert_eq!(one_by_one, run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 2>(k, a, b, c) }), "{k}");
+                assert_eq!(one_by_one, run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 4>(k, a, b, c) }), "{k}");
+            }
         }
     }
 }

@@ -331,10 +331,10 @@ mod tests {
                         run(Product { sizes: [m, n, k], a, b, c: &mut got, c_row, keep });
                         same(what, &got);
                     };
-                    run("no vectors", Product::run::<Strict<f32>, 0>);
-                    run("16 bytes", Product::run::<Strict<f32>, 16>);
-                    run("32 bytes", Product::run::<Strict<f32>, 32>);
-                    run("64 bytes", Product::run::<Strict<f32>, 64>);
+                    run("no vectors", |product| product.run::<Strict<f32>, 0>());
+                    run("16 bytes", |product| product.run::<Strict<f32>, 16>());
+                    run("32 bytes", |product| product.run::<Strict<f32>, 32>());
+                    run("64 bytes", |product| product.run::<Strict<f32>, 64>());
                 }
             }
         }
