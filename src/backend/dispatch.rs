@@ -3,9 +3,6 @@
 //!
 //! A loop is a [`Kernel`]: a value with its operands and a `run` which is inlined into one function for each unit. So there
 //! is one source, and in [`Strict`](super::Strict) arithmetic one result.
-//!
-//! Builds with debug assertions have the target's own loops alone: the others take minutes to compile. The profile `vectors`
-//! is for testing them.
 
 #![allow(unsafe_code)]
 
@@ -36,7 +33,7 @@ const VECTOR: usize = if cfg!(target_feature = "avx512f") {
 /// Runs the kernel on the widest vectors of the machine.
 #[inline]
 pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
-    #[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
     {
         use std::arch::is_x86_feature_detected as has;
 
@@ -58,13 +55,13 @@ pub(crate) fn dispatch<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     }
 }
 
-#[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[target_feature(enable = "avx2,fma")]
 fn avx2<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     kernel.run::<B::Fused, 32>()
 }
 
-#[cfg(all(feature = "std", target_arch = "x86_64", not(debug_assertions)))]
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]
 fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
     kernel.run::<B::Fused, 64>()
