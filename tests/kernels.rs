@@ -40,7 +40,11 @@ fn sgemm([m, n, k]: [usize; 3], a: Matrix<'_, f32>, b: Matrix<'_, f32>, c: &mut 
     }
 }
 
+type AdamKernel = UpdateKernel<Strict<f32>, Adam>;
+
 /// Adam, one parameter at a time, as a kernel in C would have it.
+// The type of the kernel has it by reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
 fn adam(c: &AdamCoefficients<f32>, group: &Group<f32>, params: &mut [f32], grads: &[f32], [m, v, _]: [&mut [f32]; 3]) {
     UPDATES.fetch_add(1, Ordering::Relaxed);
     for i in 0..params.len() {
@@ -102,8 +106,7 @@ fn kernels_are_plugged_in_and_taken_out_again() {
     assert_eq!(train(true), built_in, "the built-in product is back");
     assert_eq!(PRODUCTS.load(Ordering::Relaxed), count);
 
-    type Kernel = UpdateKernel<Strict<f32>, Adam>;
-    assert!(register_update_kernel::<Strict<f32>, Adam>(Some(adam as Kernel)).is_none());
+    assert!(register_update_kernel::<Strict<f32>, Adam>(Some(adam as AdamKernel)).is_none());
     for is_compiled in [false, true] {
         let count = UPDATES.load(Ordering::Relaxed);
         let difference = largest_difference(&built_in, &train(is_compiled));
