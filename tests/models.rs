@@ -9,7 +9,7 @@ use slabgrad::layer::{
     self, Activation, AvgPool2d, Dropout, Embedding, GroupNorm, Layer, LayerNorm, Linear, Model, ModelError, Residual,
     RmsNorm, Sequential,
 };
-use slabgrad::optim::{HEADER_LEN, ParamGroup};
+use slabgrad::optim::{HEADER_LEN, Optimizer, ParamGroup};
 use slabgrad::prelude::{self, Conv1d, Conv2d, *};
 use slabgrad::tape::{GrowingTape, Handle};
 
@@ -155,6 +155,48 @@ fn eager_lazy_and_compiled_steps_have_the_bits_of_the_static_engine() {
     let losses = (0..5).map(step).collect();
     assert_eq!(outcome(&by_layer, losses), want, "layer by layer");
     assert!(forward.elements() > 0 && backward.elements() > 0);
+}
+
+/// Three steps: static, eager, compiled, each with the same optimizer.
+fn check_optimizer<O: Optimizer<Strict<f32>> + Clone>(what: &str, optimizer: O) {
+    let mut slab = vec![0.0; TRAIN_ANY.slab_len()];
+    let mut memory = TRAIN_ANY.memory(&mut slab).unwrap();
+    TRAIN_ANY.init(&mut memory, 7).unwrap();
+    let (mut eager, mut compiled, mut context) = (model(), model(), Context::new());
+    for step in 0..3 {
+        let (x, label) = (images(step), labels(step));
+        TRAIN_ANY.step(&mut memory, &[&x, &label], &mut optimizer.clone()).unwrap();
+        let label = (Shape::new([BATCH]), &label[..]);
+        context.training_step(&mut compiled, &mut optimizer.clone(), cross_entropy, batch(&x), &[label]).unwrap();
+        eager.zero_grad();
+        let input = eager.tape().constant([BATCH, 1, 8, 8], &x);
+        let logits = eager.forward(input).unwrap();
+        let label = eager.tape().constant(label.0, label.1);
+        let loss = cross_entropy(eager.tape(), logits, &[label]);
+        eager.backward(loss).unwrap();
+        eager.update(&optimizer).unwrap();
+    }
+    for (how, model) in [("eager", &mut eager), ("compiled", &mut compiled)] {
+        assert_eq!(model.tape().params(), &*memory.params, "{what}, {how}");
+        let len = model.moments().len();
+        assert_eq!(model.moments(), &memory.moments[..len], "the moments of {what}, {how}");
+    }
+}
+
+/// Room for the moments of every optimizer.
+const ANY: Training = Training::with_slots(3);
+program!(static TRAIN_ANY = net::<BATCH>().train(ANY));
+
+#[test]
+fn every_optimizer_gives_the_same_bits_everywhere() {
+    check_optimizer("gradient descent", Sgd::new(0.05));
+    check_optimizer("momentum", Sgd::new(0.05).momentum(0.9).dampening(0.1));
+    check_optimizer("Nesterov's momentum", Sgd::new(0.05).momentum(0.9).nesterov());
+    check_optimizer("Adam", Adam::new(0.01));
+    check_optimizer("AdamW", Adam::new(0.01).decoupled());
+    check_optimizer("AMSGrad", Adam::new(0.01).amsgrad());
+    check_optimizer("RMSprop", RmsProp::new(0.01));
+    check_optimizer("Adagrad", Adagrad::new(0.05));
 }
 
 #[test]
