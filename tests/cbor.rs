@@ -3,7 +3,7 @@
 use slabgrad::checkpoint::{CborError, Element};
 use slabgrad::layer::{
     Activation, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAvgPool2d,
-    GroupNorm, Layer, LayerNorm, Linear, MaxPool2d, Model, Recorder, Residual, RmsNorm, Sequential,
+    GroupNorm, Layer, LayerNorm, Linear, MaxPool2d, Model, Recorder, Residual, RmsNorm, Sequential, TensorView,
 };
 use slabgrad::ops::{conv1d, conv2d, linear};
 use slabgrad::prelude::{Backend, BatchNorm, CountPadding, Dropout as DropoutSettings, Real, Shape, Strict, Window2d};
@@ -75,9 +75,9 @@ fn outputs<B: Backend>(model: &mut Model<B>) -> Vec<B::Elem> {
     let mut all = Vec::new();
     for trains in [true, true, false] {
         if trains {
-            model.train()
+            model.train();
         } else {
-            model.eval()
+            model.eval();
         }
         model.zero_grad();
         let x = model.tape().constant(batch, &data);
@@ -139,7 +139,7 @@ fn network() -> Model {
 #[test]
 fn frozen_parameters_stay_frozen() {
     let read: Model = Model::from_cbor(&network().to_cbor().unwrap()).unwrap();
-    let frozen: Vec<&str> = read.parameters().filter(|p| p.is_frozen()).map(|p| p.name()).collect();
+    let frozen: Vec<&str> = read.parameters().filter(TensorView::is_frozen).map(|p| p.name()).collect();
     assert_eq!(frozen, ["first.weight"]);
 }
 

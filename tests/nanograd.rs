@@ -8,6 +8,7 @@ use slabgrad::prelude::{Backend, Real, Shape, Strict};
 
 const CNN: &[u8] = include_bytes!("nanograd/cnn_f32.cbor");
 const DENSE: &[u8] = include_bytes!("nanograd/dense_f64.cbor");
+const IMAGE: Option<Shape> = Some(Shape::new([1, 2, 2]));
 
 /// `(i - n / 2) / 16` everywhere, as in `golden.py`.
 fn ramps<B: Backend>(mut model: Model<B>) -> Model<B> {
@@ -31,10 +32,6 @@ fn dense() -> Model<Strict<f64>> {
     ramps(Model::new(layer, [3], 1).unwrap())
 }
 
-fn image() -> Option<Shape> {
-    Some(Shape::new([1, 2, 2]))
-}
-
 fn output<B: Backend>(model: &mut Model<B>) -> Vec<B::Elem> {
     let sample = model.input_shape();
     let data: Vec<B::Elem> = (0..sample.len()).map(B::Elem::from_usize).collect();
@@ -53,7 +50,7 @@ fn check_same<B: Backend>(read: &mut Model<B>, model: &mut Model<B>) {
 
 #[test]
 fn checkpoints_are_read() {
-    check_same(&mut Model::from_nanograd(CNN, image()).unwrap(), &mut cnn());
+    check_same(&mut Model::from_nanograd(CNN, IMAGE).unwrap(), &mut cnn());
     check_same(&mut Model::from_nanograd(DENSE, None).unwrap(), &mut dense());
 }
 
@@ -71,9 +68,9 @@ fn untagged_pairs_are_read_too() {
     while let Some(at) = plain.windows(5).position(|bytes| bytes == tag) {
         plain.drain(at..at + 5);
     }
-    check_same(&mut Model::from_nanograd(&plain, image()).unwrap(), &mut cnn());
+    check_same(&mut Model::from_nanograd(&plain, IMAGE).unwrap(), &mut cnn());
     // Without the tag that says that it is CBOR.
-    check_same(&mut Model::from_nanograd(&plain[3..], image()).unwrap(), &mut cnn());
+    check_same(&mut Model::from_nanograd(&plain[3..], IMAGE).unwrap(), &mut cnn());
 }
 
 #[test]
@@ -183,10 +180,10 @@ fn errors_say_what_and_where() {
 #[test]
 fn every_truncation_and_a_byte_too_many_are_errors() {
     for len in 0..CNN.len() {
-        assert!(Model::<Strict<f32>>::from_nanograd(&CNN[..len], image()).is_err(), "the first {len} bytes");
+        assert!(Model::<Strict<f32>>::from_nanograd(&CNN[..len], IMAGE).is_err(), "the first {len} bytes");
     }
     let longer = [CNN, &[0]].concat();
-    let error = Model::<Strict<f32>>::from_nanograd(&longer, image()).err();
+    let error = Model::<Strict<f32>>::from_nanograd(&longer, IMAGE).err();
     assert_eq!(error, Some(CborError::Trailing { at: CNN.len() }));
 }
 
@@ -196,7 +193,40 @@ fn bits_that_flip_are_errors_or_models() {
     for bit in 0..CNN.len() * 8 {
         let mut bytes = CNN.to_vec();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        models += usize::from(Model::<Strict<f32>>::from_nanograd(&bytes, image()).is_ok());
+        models += usize::from(Model::<Strict<f32>>::from_nanograd(&bytes, IMAGE).is_ok());
     }
     assert!(models > 0, "a weight may have any bits");
+}
+
+/// An array without a length, with a break at its end: other encoders write lists so.
+#[test]
+fn arrays_without_a_length_are_read() {
+    let key = [&[0x83, 0xd8, 39, 0x65][..], b"shape"].concat();
+    let at = DENSE.windows(key.len()).position(|bytes| bytes == key).unwrap();
+    let end = at + key.len() + 2;
+    let bytes = [&DENSE[..at], &[0x9f], &DENSE[at + 1..end], &[0xff], &DENSE[end..]].concat();
+    check_same(&mut Model::from_nanograd(&bytes, None).unwrap(), &mut dense());
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let arrays = [vec![0x81; 100_000], vec![0]].concat();
+    assert_eq!(Model::<Strict<f32>>::from_nanograd(&arrays, None).err(), Some(CborError::Depth { at: 160 }));
+    let nested = |depth: usize| {
+        let net = (0..depth).fold(Sequential::new().linear("fc", 3, 3), |layer, _| Sequential::new().push(layer));
+        Model::<Strict<f32>>::new(net, [3], 1).unwrap()
+    };
+    let bytes = nested(30).to_nanograd().unwrap();
+    assert!(Model::<Strict<f32>>::from_nanograd(&bytes, None).is_ok(), "32 layers");
+    assert!(nested(31).to_nanograd().unwrap_err().to_string().contains("more than 32 deep"));
+}
+
+/// Sizes that the tensors do not bear out: no memory is asked for.
+#[test]
+fn sizes_have_to_be_those_of_the_tensors() {
+    let key = [&[0xd8, 39, 0x6a][..], b"input-size", &[3]].concat();
+    let at = DENSE.windows(key.len()).position(|bytes| bytes == key).unwrap() + key.len();
+    let large = [&DENSE[..at - 1], &[0x1a, 0xff, 0xff, 0xff, 0xff], &DENSE[at..]].concat();
+    let error = Model::<Strict<f64>>::from_nanograd(&large, None).err().unwrap().to_string();
+    assert!(error.contains("`model.weights`: expected shape [2, 4294967295], found [2, 3]"), "{error}");
 }

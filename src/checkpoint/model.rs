@@ -28,7 +28,8 @@ impl<B: Backend> Model<B> {
     pub fn to_cbor(&self) -> Result<Vec<u8>, CborError> {
         let description = describe(self.layer())?;
         // What is written can be read again.
-        build::<B>(&description, "", &mut usize::MAX.clone())?;
+        let mut unlimited = usize::MAX;
+        build::<B>(&description, "", &mut unlimited)?;
         if self.input_shape().len() > MAX_SAMPLE {
             let what = format!("a sample has more than {MAX_SAMPLE} elements");
             return Err(CborError::Field { at: 0, path: "sample".to_owned(), what });

@@ -145,9 +145,9 @@ impl<B: Backend> LayerWriter<'_, '_, B> {
     ) -> Result<(), CborError> {
         let start = |writer: &mut Writer, len: usize, kind: &str| {
             if depth == 0 {
-                list(writer, "model", len)
+                list(writer, "model", len);
             } else {
-                writer.array(len)
+                writer.array(len);
             }
             symbol_pair(writer, "type", kind);
             pair(writer, "name");
@@ -376,7 +376,7 @@ impl<'i, 'b> Fields<'i, 'b> {
         field.atom()?.size(&field.path)
     }
 
-    /// That a size of the layer is what its tensors have.
+    /// An error about the whole of it.
     fn error(&self, what: String) -> CborError {
         self.at.error(&self.path, what)
     }
@@ -386,8 +386,7 @@ impl<'i, 'b> Field<'i, 'b> {
     /// The one value.
     fn atom(&self) -> Result<&'i Item<'b>, CborError> {
         match self.value {
-            Either::Tagged(value) => Ok(value),
-            Either::Plain([value]) => Ok(value),
+            Either::Tagged(value) | Either::Plain([value]) => Ok(value),
             Either::Plain(_) => self.item.expected(&self.path, "one value"),
         }
     }

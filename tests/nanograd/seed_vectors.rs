@@ -48,29 +48,27 @@ fn checkpoints_are_written_by_the_rules() {
     let rules = [
         ("symbol", "tag 39 + text string", pair("dtype", &symbol("f64"))),
         ("string", "text string", pair("name", &text("conv"))),
-        ("integer", "shortest head", [pair("output-size", &[0x19, 1, 44]), pair("stride", &[2])].concat()),
+        ("integer", "shortest head", pair("output-size", &[0x19, 1, 44])),
+        ("integer", "shortest head", pair("stride", &[2])),
         ("bool", "f4/f5", pair("biases", &[0xf4])),
         ("list", "array", [vec![0x83], symbol("shape"), vec![0x19, 1, 44, 18]].concat()),
         ("(k . atom)", "tag 6049280 (da005c4e00) over array [k, atom]", pair("requires-grad", &[0xf5])),
         ("(k a b ..)", "plain array [k,a,b,..]", [vec![0x84], symbol("layers"), vec![0x8b]].concat()),
-        (
-            "f64vector",
-            "tag 86 byte string (LE)",
-            [vec![0xd8, 86, 0x59], (18 * 300 * 8_u16).to_be_bytes().to_vec()].concat(),
-        ),
+        ("f64vector", "tag 86 byte string (LE)", [&[0xd8, 86, 0x59][..], &43200_u16.to_be_bytes()].concat()),
     ];
     for (rule, words, part) in &rules {
         assert_eq!(section["rules"][rule], *words, "`{rule}`");
-        for part in if *rule == "integer" { vec![&part[..part.len() / 2], part] } else { vec![&part[..]] } {
-            assert!(*rule == "integer" || contains(&bytes, part), "`{rule}`: {part:02x?}");
-        }
+        assert!(contains(&bytes, part), "`{rule}`: {part:02x?}");
     }
     let single = everything::<Strict<f32>>().to_nanograd().unwrap();
     assert_eq!(section["rules"]["f32vector"], "tag 85 byte string (LE)");
-    assert!(contains(&single, &[0xd8, 85, 0x59, 0x54, 0x60]), "5400 floats");
-    // No checkpoint has a floating-point number or a Scheme vector outside of the typed arrays.
-    let all = section["rules"].as_object().unwrap().len();
-    assert_eq!(all, rules.len() + ["float", "f32vector", "scheme vector"].len(), "every rule is tested");
+    assert!(contains(&single, &[&[0xd8, 85, 0x59][..], &21600_u16.to_be_bytes()].concat()), "5400 floats");
+    // Numbers with a point are in typed arrays alone, and no checkpoint has a Scheme vector.
+    let others = ["f32vector", "float", "scheme vector"];
+    for rule in section["rules"].as_object().unwrap().keys() {
+        let tested = rules.iter().any(|(tested, ..)| tested == rule);
+        assert!(tested || others.contains(&rule.as_str()), "the rule `{rule}` is not tested");
+    }
 }
 
 #[test]
