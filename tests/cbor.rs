@@ -262,3 +262,18 @@ fn sizes_are_bounded_by_the_file() {
     let error = Model::<Strict<f32>>::from_cbor(&large).err().unwrap().to_string();
     assert!(error.contains("a sample has at most 16777216 elements"), "{error}");
 }
+
+/// The names of parameters repeat those of the layers around them: long ones would take the square of the file's length.
+#[test]
+fn names_are_bounded() {
+    let named = |len: usize| {
+        let net = Sequential::new().named("n".repeat(len), Sequential::new().linear("fc", 3, 3));
+        Model::<Strict<f32>>::new(net, [3], 1).unwrap()
+    };
+    assert!(Model::<Strict<f32>>::from_cbor(&named(255).to_cbor().unwrap()).is_ok());
+    let error = named(256).to_cbor().unwrap_err().to_string();
+    assert!(error.ends_with("the name of a layer in it has 256 bytes, at most 255 are possible"), "{error}");
+    // nanograd's names of that length become places.
+    let read: Model = Model::from_nanograd(&named(256).to_nanograd().unwrap(), None).unwrap();
+    assert!(read.tensor("0.fc.weight").is_some());
+}

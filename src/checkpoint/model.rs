@@ -24,7 +24,7 @@ impl<B: Backend> Model<B> {
     ///
     /// # Errors
     /// When a layer is not one of slabgrad's own, which are told by their [`kind`](crate::layer::Layer::kind), or layers are
-    /// nested more than 32 deep.
+    /// nested more than 32 deep, or have names of more than 255 bytes.
     pub fn to_cbor(&self) -> Result<Vec<u8>, CborError> {
         let description = describe(self.layer())?;
         // What is written can be read again.

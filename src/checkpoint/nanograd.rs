@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use super::Element;
 use super::cbor::{self, CborError, Item, Value, Writer, parse, shortened};
 use crate::backend::Backend;
-use crate::layer::registry::{Description, describe, joined};
+use crate::layer::registry::{Description, MAX_NAME, describe, joined};
 use crate::layer::{Activation, Conv2d, Flatten, Layer, Linear, Model, Role, Sequential, Setting, TensorView};
 use crate::ops::{conv2d, linear};
 use crate::shape::Shape;
@@ -55,8 +55,8 @@ impl<B: Backend> Model<B> {
         Ok(layers.writer.into_bytes())
     }
 
-    /// The model in a checkpoint of nanograd's. Layers in a container keep their names where these are different, and not
-    /// empty, and without dots; else their places are their names. The shape of a sample can be left out where the first
+    /// The model in a checkpoint of nanograd's. Layers in a container keep their names where these are different, not
+    /// empty, without dots, and of at most 255 bytes; else their places are their names. The shape of a sample can be left out where the first
     /// layer is dense; convolutions take images of any size.
     ///
     /// ```
@@ -460,7 +460,7 @@ impl<B: Backend> Reader<B> {
         }
         let mut names: Vec<&str> = layers.iter().map(|(_, name)| *name).collect();
         names.sort_unstable();
-        let usable = names.iter().all(|name| !name.is_empty() && !name.contains('.'))
+        let usable = names.iter().all(|name| !name.is_empty() && name.len() <= MAX_NAME && !name.contains('.'))
             && names.windows(2).all(|pair| pair[0] != pair[1]);
         let mut sequential = Sequential::new();
         for (i, (layer, name)) in layers.into_iter().enumerate() {

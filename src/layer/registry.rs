@@ -18,6 +18,9 @@ use crate::shape::{MAX_RANK, Shape};
 /// How deep layers may be nested in each other.
 pub(crate) const MAX_NESTING: usize = 32;
 
+/// Bytes that a layer's name may have: every parameter's name repeats those of the layers around it.
+pub(crate) const MAX_NAME: usize = 255;
+
 /// A layer as data.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Description {
@@ -190,6 +193,10 @@ impl Maker<'_> {
     }
 
     fn child<B: Backend>(&mut self, name: &str, child: &Description) -> Result<Box<dyn Layer<B>>, Unbuildable> {
+        if name.len() > MAX_NAME {
+            return self
+                .error(format!("the name of a layer in it has {} bytes, at most {MAX_NAME} are possible", name.len()));
+        }
         build(child, &joined(self.path, name), self.room)
     }
 
