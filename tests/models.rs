@@ -249,11 +249,11 @@ fn frozen_parameters_stay_and_the_others_train_as_in_a_static_graph() {
     for model in [&mut eager, &mut compiled] {
         assert_eq!(model.tape().params(), params);
         assert_eq!(model.moments(), moments);
-        let all = |choose: fn(&layer::TensorView<'_, f32>) -> bool| -> Vec<f32> {
-            model.tensors().filter(choose).flat_map(|tensor| tensor.data.to_vec()).collect()
+        let all = |choose: &dyn Fn(&layer::TensorView<'_, f32>) -> bool| -> Vec<f32> {
+            model.tensors().filter(|tensor| choose(tensor)).flat_map(|tensor| tensor.data.to_vec()).collect()
         };
-        assert_eq!(all(|tensor| tensor.is_frozen()), frozen);
-        assert_eq!(all(|tensor| tensor.is_state()), state);
+        assert_eq!(all(&|tensor| tensor.is_frozen()), frozen);
+        assert_eq!(all(&|tensor| tensor.is_state()), state);
     }
 }
 
@@ -419,7 +419,8 @@ fn numbers_in_a_loss_are_part_of_the_program() {
 
 #[test]
 fn every_layer_has_its_shapes_and_gradients() {
-    let layers: Vec<(Box<dyn Layer<Strict<f64>>>, Shape, Shape)> = vec![
+    type Case = (Box<dyn Layer<Strict<f64>>>, Shape, Shape);
+    let layers: Vec<Case> = vec![
         (Box::new(Linear::new(5, 3)), Shape::new([5]), Shape::new([3])),
         (Box::new(Linear::new(5, 3)), Shape::new([2, 5]), Shape::new([2, 3])),
         (Box::new(layer::Conv1d::new(2, 3, Conv1d::kernel(3).stride(2))), Shape::new([2, 9]), Shape::new([3, 4])),

@@ -10,12 +10,12 @@ mod nanograd;
 
 use std::collections::BTreeSet;
 
-use common::{is_in_library, lengths, numbers, relative_difference};
+use common::{is_in_library, lengths, numbers, relative_difference, run};
 use serde_json::Value;
 use slabgrad::graph::{Id, Name};
 use slabgrad::ops::Spec;
 use slabgrad::prelude::*;
-use slabgrad::testing::{Outcome, run, run_with_state, weighted_sum};
+use slabgrad::testing::{Outcome, run_with_state, weighted_sum};
 use slabgrad::{ops, optim};
 
 type Double = Strict<f64>;

@@ -26,6 +26,12 @@ mod identities {
     const X: [f64; 4] = [0.1, -0.7, 1.3, 2.9];
 
     #[test]
+    fn these_are_all() {
+        let file = common::load("seed_vectors");
+        assert_eq!(file["nurl_identities"]["list"].as_array().map(Vec::len), Some(8));
+    }
+
+    #[test]
     fn the_gradient_of_a_sum_of_squares_is_twice_the_value() {
         let mut tape = Double::default();
         let x = tape.parameter([4], &X);

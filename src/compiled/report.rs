@@ -185,7 +185,11 @@ fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B
         found
     };
     let (phase, tag, of) = match step.action {
-        Action::Forward { .. } => ("forward", op, shape),
+        Action::Forward { run, .. } => {
+            let with_relu = node.and_then(Node::op).and_then(|op| op.with_relu);
+            let is_rectified = with_relu.is_some_and(|with_relu| core::ptr::fn_addr_eq(run, with_relu));
+            ("forward", op, if is_rectified { format!("{shape}, then relu") } else { shape })
+        }
         Action::Backward { .. } => ("backward", op, shape),
         Action::Move { add: false } => ("backward", "copy", String::new()),
         Action::Move { add: true } => ("backward", "add up", String::new()),

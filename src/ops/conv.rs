@@ -8,7 +8,7 @@
 use core::ops::Range;
 
 use super::window::{Window2d, pack, source, unpack};
-use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes};
+use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes, relu};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Id, Name, Var};
@@ -279,6 +279,16 @@ impl Geometry {
         });
     }
 
+    /// Elements of a sample's input.
+    const fn image_len(&self) -> usize {
+        self.groups * self.channels * self.height * self.width
+    }
+
+    /// Elements of a sample's output.
+    fn maps_len(&self) -> usize {
+        self.groups * self.outputs * self.out_plane()
+    }
+
     /// Writes the maps of an image, or adds to them.
     pub(super) fn convolve<B: Backend>(
         &self,
@@ -406,10 +416,25 @@ pub(super) fn start_from_bias<E: Real>(y: &mut [E], bias: &[E], plane: usize) ->
 
 /// The forward kernel of a convolution.
 pub(super) fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    forward_then::<B>(call, |_| {});
+}
+
+/// The same with a rectified linear unit.
+pub(super) fn forward_relu<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    forward_then::<B>(call, relu::in_place::<B>);
+}
+
+/// Sample by sample, so that bias, products and what comes `then` find a sample's maps in the cache.
+#[inline(always)]
+fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [B::Elem])) {
     let geometry = Geometry::new(call.args);
     let [x, weight, bias] = call.x;
-    let start = start_from_bias(call.y, bias, geometry.out_plane());
-    geometry.convolve::<B>(x, weight, call.y, call.scratch, start);
+    let (image, maps) = (geometry.image_len().max(1), geometry.maps_len().max(1));
+    for (x, y) in x.chunks_exact(image).zip(call.y.chunks_exact_mut(maps)) {
+        let start = start_from_bias(y, bias, geometry.out_plane());
+        geometry.convolve::<B>(x, weight, y, call.scratch, start);
+        then(y);
+    }
 }
 
 /// The gradient for its input.

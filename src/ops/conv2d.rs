@@ -9,7 +9,7 @@
 //! of the whole batch's. `dx` adds, in ascending order of `(i, q)`, sums over the output channels. `db` adds the sum of each
 //! plane of `dy` in ascending order of `n`.
 
-use super::conv::{self, Parameters, forward, gradient_b, gradient_w, gradient_x};
+use super::conv::{self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x};
 use super::{Gradient, Op, Reads, Spec, Window2d};
 use crate::backend::Backend;
 use crate::error::ShapeError;
@@ -24,6 +24,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv2d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
+            .with_relu(forward_relu::<B>)
     }
 }
 

@@ -5,7 +5,7 @@
 //! `dW = dyᵀ x` and `db = Σ dy`, each summed in ascending order of the row. So gradients that are gathered over
 //! micro-batches have the bits of the whole batch's.
 
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, relu};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -20,6 +20,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
             Gradient::Kernel { run: gradient_w::<B>, reads: Reads::input(0), over: OverGradient::Nothing, rows: true };
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         &Op::new("linear", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
+            .with_relu(forward_relu::<B>)
     }
 }
 
@@ -140,6 +141,13 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let x = Matrix { data: x, row: features, col: 1 };
     let weight = Matrix { data: weight, row: 1, col: features };
     B::matmul([rows, outputs, features], x, weight, call.y, outputs, Start::adding(!bias.is_empty()));
+}
+
+/// The same with a rectified linear unit.
+fn forward_relu<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    let ForwardCall { args, x, y, saved, scratch, state } = call;
+    forward::<B>(ForwardCall { args, x, y: &mut *y, saved, scratch, state });
+    relu::in_place::<B>(y);
 }
 
 fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {

@@ -360,13 +360,23 @@ pub struct Op<B: Backend> {
     pub backward: [Gradient<B>; MAX_INPUTS],
     /// The output is input 0 under another shape: no kernel runs, and both are the same memory.
     pub view: bool,
+    /// Computes the rectified output: programs run it where relu follows and nothing else reads the output.
+    pub with_relu: Option<Forward<B>>,
+    /// Whether this is relu itself.
+    pub is_relu: bool,
 }
 
 impl<B: Backend> Op<B> {
     /// A table with this forward kernel and these gradients, that overwrites nothing.
     #[must_use]
     pub const fn new(name: &'static str, forward: Forward<B>, backward: [Gradient<B>; MAX_INPUTS]) -> Self {
-        Self { name, forward, over: Over::Nothing, infer: None, backward, view: false }
+        Self { name, forward, over: Over::Nothing, infer: None, backward, view: false, with_relu: None, is_relu: false }
+    }
+
+    /// The same with a kernel that rectifies the output, too.
+    #[must_use]
+    pub const fn with_relu(self, forward: Forward<B>) -> Self {
+        Self { with_relu: Some(forward), ..self }
     }
 
     /// The same with this buffer starting as input 0.

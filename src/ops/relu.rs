@@ -28,7 +28,12 @@ impl<B: Backend> Unary<B> for Relu {
 /// The table.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    unary::op::<B, Relu>()
+    const { &Op { is_relu: true, ..unary::table::<B, Relu>() } }
+}
+
+/// Rectifies what kernels have just computed.
+pub(super) fn in_place<B: Backend>(y: &mut [B::Elem]) {
+    unary::map::<B, Relu>(y, &Args::NONE);
 }
 
 /// Any shape; the output has the same.

@@ -25,10 +25,13 @@ pub(super) trait Unary<B: Backend>: 'static {
 
 /// The table of `F`.
 pub(super) const fn op<B: Backend, F: Unary<B>>() -> &'static Op<B> {
-    const {
-        let x = if F::PASSES { Gradient::Pass } else { Gradient::over_dy(backward::<B, F>, F::READS) };
-        &Op::new(F::NAME, forward::<B, F>, [x, Gradient::None, Gradient::None]).over(Over::Output)
-    }
+    const { &table::<B, F>() }
+}
+
+/// The same as a value.
+pub(super) const fn table<B: Backend, F: Unary<B>>() -> Op<B> {
+    let x = if F::PASSES { Gradient::Pass } else { Gradient::over_dy(backward::<B, F>, F::READS) };
+    Op::new(F::NAME, forward::<B, F>, [x, Gradient::None, Gradient::None]).over(Over::Output)
 }
 
 /// The number as an element.
@@ -38,8 +41,13 @@ pub(super) fn number<E: Real>(number: f64) -> E {
 }
 
 fn forward<B: Backend, F: Unary<B>>(call: ForwardCall<'_, B::Elem>) {
+    map::<B, F>(call.y, call.args);
+}
+
+/// `y = f(y)`.
+pub(super) fn map<B: Backend, F: Unary<B>>(y: &mut [B::Elem], args: &Args) {
     // A copy, so that the loop need not read them again after every element that it writes.
-    dispatch::<B, _>(Values::<B, F> { y: call.y, args: *call.args, function: PhantomData });
+    dispatch::<B, _>(Values::<B, F> { y, args: *args, function: PhantomData });
 }
 
 struct Values<'a, B: Backend, F> {

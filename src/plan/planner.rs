@@ -73,6 +73,8 @@ pub(super) struct Planner<'a, 'n, B: Backend> {
     pub(super) info: &'a mut [Info],
     pub(super) steps: &'a mut [Step<B>],
     pub(super) steps_len: usize,
+    /// The node whose forward step is the last one.
+    pub(super) last_forward: Option<usize>,
     pub(super) buffers: &'a mut [Buffer],
     pub(super) buffers_len: usize,
     pub(super) sizes: Sizes,
@@ -91,7 +93,18 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
             (Some(loss), Some(_)) => Some(loss.index()),
             _ => None,
         };
-        Self { nodes, loss, training, info, steps, steps_len: 0, buffers, buffers_len: 0, sizes: Sizes::NONE }
+        Self {
+            nodes,
+            loss,
+            training,
+            info,
+            steps,
+            steps_len: 0,
+            last_forward: None,
+            buffers,
+            buffers_len: 0,
+            sizes: Sizes::NONE,
+        }
     }
 
     /// Plans; afterwards steps, buffers and places are final.

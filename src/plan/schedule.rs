@@ -83,6 +83,11 @@ impl<B: Backend> Planner<'_, '_, B> {
         let mut x = self.places_of_inputs(i);
         let takes_over = !matches!(op.over, Over::Nothing) && self.may_overwrite_input(i);
         let (last_use, last_saved) = (self.info[i].last_use as usize, self.info[i].last_saved as usize);
+        if op.is_relu && takes_over && self.rectify_last_step(i) {
+            self.keep(x[0], last_use);
+            self.info[i].place = x[0];
+            return;
+        }
 
         let out = if takes_over && matches!(op.over, Over::Output) {
             self.keep(x[0], last_use);
@@ -107,6 +112,22 @@ impl<B: Backend> Planner<'_, '_, B> {
         let action = Action::Forward { run, over: op.over, copy };
         let (args, param) = (self.info[i].args, self.state_place(i));
         self.push(Step { action, args, x, out, saved, scratch, param, ..Step::EMPTY });
+        self.last_forward = Some(i);
+    }
+
+    /// Where the step that was taken last computes the input of node `i`, a relu that takes it over, and has a kernel which
+    /// rectifies as well: takes that kernel.
+    const fn rectify_last_step(&mut self, i: usize) -> bool {
+        let root = self.root_of_input(i, 0);
+        let is_last = matches!(self.last_forward, Some(last) if last == root);
+        if let (true, Some(op)) = (is_last, self.op(root))
+            && let Some(run) = op.with_relu
+            && let Action::Forward { over, copy, .. } = self.steps[self.steps_len - 1].action
+        {
+            self.steps[self.steps_len - 1].action = Action::Forward { run, over, copy };
+            return true;
+        }
+        false
     }
 
     /// Where the state of node `i` lies.

@@ -5,8 +5,13 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use slabgrad::backend::Real;
+use slabgrad::backend::{Backend, Real};
+use slabgrad::ops::{Gradient, Op, Spec};
 use slabgrad::shape::Shape;
+#[cfg(feature = "alloc")]
+use slabgrad::tape::{FixedTape, GrowingTape, Handle, Storage, Tape};
+#[cfg(feature = "alloc")]
+use slabgrad::testing::{self, Outcome};
 
 /// The folder named by `GOLDEN_DIR`, if it is set.
 pub(crate) fn other_folder() -> Option<PathBuf> {
@@ -123,4 +128,47 @@ pub(crate) fn is_in_library(name: &str) -> bool {
         ["fn name(", "fn name<", "mod name;"].iter().any(|item| source.contains(&item.replace("name", name)))
     });
     in_optim || operations().contains(&name) || lib.contains(&format!("mod {name};"))
+}
+
+/// As [`testing::run`], and on tapes, on the heap and in a slab, with the same bits.
+#[cfg(feature = "alloc")]
+pub(crate) fn run<B: Backend<Elem: Into<f64>>>(
+    op: &'static Op<B>,
+    spec: Spec,
+    inputs: &[&[B::Elem]],
+    dy: &[B::Elem],
+) -> Outcome<B::Elem> {
+    let outcome = testing::run(op, spec, inputs, dy);
+    let mut tape = GrowingTape::<B>::default();
+    same_on_tape(&mut tape, op, spec, inputs, dy, &outcome);
+    let params = tape.params().len();
+    let scratch = spec.scratch + spec.scratch_backward.iter().sum::<usize>();
+    let mut slab = vec![B::Elem::ZERO; 2 * params + tape.work_len() + scratch];
+    let mut fixed = FixedTape::<8, B>::in_slab(&mut slab, params).expect("the slab holds the parameters");
+    same_on_tape(&mut fixed, op, spec, inputs, dy, &outcome);
+    outcome
+}
+
+#[cfg(feature = "alloc")]
+fn same_on_tape<B: Backend<Elem: Into<f64>>, S: Storage<Backend = B>>(
+    tape: &mut Tape<S>,
+    op: &'static Op<B>,
+    spec: Spec,
+    inputs: &[&[B::Elem]],
+    dy: &[B::Elem],
+    want: &Outcome<B::Elem>,
+) {
+    let bits = |x: &[B::Elem]| x.iter().map(|&x| x.into().to_bits()).collect::<Vec<_>>();
+    let differentiable = |i: usize| op.view || !matches!(op.backward[i], Gradient::None);
+    let leaf = |(i, data): (usize, &&[B::Elem])| {
+        let shape = Shape::new([data.len()]);
+        if differentiable(i) { tape.parameter(shape, data) } else { tape.constant(shape, data) }
+    };
+    let leaves: Vec<Handle> = inputs.iter().enumerate().map(leaf).collect();
+    let y = tape.apply(op, &leaves, Ok(spec));
+    tape.backward_from(y, dy).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(bits(tape.value(y)), bits(&want.y), "{} on a tape", op.name);
+    for (leaf, gradient) in leaves.into_iter().zip(&want.gradients) {
+        assert_eq!(bits(tape.gradient(leaf).unwrap_or_default()), bits(gradient), "gradients of {} on a tape", op.name);
+    }
 }
