@@ -71,7 +71,7 @@ pub fn write_file<'a, E: Real, I: Iterator<Item = &'a [E]>>(
     })
 }
 
-fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
+pub(super) fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let mut name = path.file_name().map(OsString::from).ok_or(io::ErrorKind::InvalidFilename)?;
     name.push(".tmp");
     let beside = path.with_file_name(name);

@@ -83,13 +83,16 @@
 //!
 //! In a slice or any [`Sink`]; with the feature `flash` in slots of flash (`Slots`), which outlive a loss of
 //! power at any moment; with `std` in files that are replaced as a whole (`Program::save_file`).
-//! The feature `safetensors` reads and writes PyTorch's files.
+//! The feature `safetensors` reads and writes PyTorch's files; `cbor` keeps whole models, structure included, in files
+//! (`Model::save_model`), and reads and writes nanograd's checkpoints (`Model::from_nanograd`, `Model::to_nanograd`).
 //!
 //! # Faults
 //!
 //! Reading checks everything before it changes anything. What does not belong to the model, or is damaged, is an
 //! [`ImageError`], and the memory is as it was.
 
+#[cfg(feature = "cbor")]
+mod cbor;
 mod encode;
 mod error;
 #[cfg(feature = "std")]
@@ -100,6 +103,10 @@ mod flash;
 mod flash_async;
 mod header;
 mod image;
+#[cfg(feature = "cbor")]
+mod model;
+#[cfg(feature = "cbor")]
+mod nanograd;
 mod program;
 #[cfg(feature = "flash")]
 mod record;
@@ -108,6 +115,8 @@ mod state_dict;
 mod tape;
 mod target;
 
+#[cfg(feature = "cbor")]
+pub use cbor::CborError;
 #[cfg(feature = "std")]
 pub use encode::Io;
 pub use encode::{Encoder, Sink, SliceTooShort};
@@ -120,6 +129,8 @@ pub use flash::Slots;
 pub use flash_async::AsyncSlots;
 pub use header::{Block, Element, HEADER_LEN, Header, VERSION};
 pub use image::{Aligned, Image};
+#[cfg(all(feature = "cbor", feature = "std"))]
+pub use model::ModelFileError;
 pub use program::{Contents, ProgramTarget};
 #[cfg(feature = "flash")]
 pub use record::FlashError;

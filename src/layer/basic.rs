@@ -336,7 +336,11 @@ impl<B: Backend> Layer<B> for Dropout {
         if r.is_training() { r.tape().dropout(x, counter, self.0, stream) } else { x }
     }
     fn settings(&self) -> Vec<(&'static str, Setting)> {
-        vec![("p", Setting::Number(self.0.p))]
+        let mut settings = vec![("p", Setting::Number(self.0.p))];
+        if self.0.seed != 0 {
+            settings.push(("seed", Setting::Seed(self.0.seed)));
+        }
+        settings
     }
 }
 

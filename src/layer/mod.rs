@@ -58,6 +58,8 @@ mod containers;
 mod model;
 mod norms;
 mod recorder;
+#[cfg(feature = "cbor")]
+pub(crate) mod registry;
 mod summary;
 
 use alloc::boxed::Box;
@@ -141,6 +143,8 @@ pub enum Setting {
     Flag(bool),
     /// An activation.
     Activation(Activation),
+    /// The seed of a generator.
+    Seed(u64),
 }
 
 impl core::fmt::Display for Setting {
@@ -151,6 +155,7 @@ impl core::fmt::Display for Setting {
             Self::Number(number) => write!(f, "{number}"),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Activation(activation) => write!(f, "{activation}"),
+            Self::Seed(seed) => write!(f, "{seed}"),
         }
     }
 }

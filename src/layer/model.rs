@@ -430,6 +430,12 @@ impl<B: Backend> Model<B> {
         if !chosen.contains(&true) {
             return Err(ModelError::Unknown { name: prefix.to_string() });
         }
+        self.set_roles(&chosen, role);
+        Ok(())
+    }
+
+    /// Gives the chosen ones of all tensors another role.
+    pub(crate) fn set_roles(&mut self, chosen: &[bool], role: Role) {
         let values: Vec<Vec<B::Elem>> = self.tensors().map(|tensor| tensor.data.to_vec()).collect();
         let params = self.tape.params().len();
         let slots = self.moments.len().saturating_sub(HEADER_LEN) / params.max(1);
@@ -442,7 +448,7 @@ impl<B: Backend> Model<B> {
             starts.push((entry.role == Role::Trained).then_some(start));
             start += if entry.role == Role::Trained { entry.shape.len() } else { 0 };
         }
-        for (entry, _) in self.entries.iter_mut().zip(&chosen).filter(|(_, chosen)| **chosen) {
+        for (entry, _) in self.entries.iter_mut().zip(chosen).filter(|(_, chosen)| **chosen) {
             entry.role = role;
         }
         for slot in 0..slots {
@@ -457,7 +463,6 @@ impl<B: Backend> Model<B> {
         }
         self.moments = moments;
         self.lay_out(|i, _, data| data.copy_from_slice(&values[i]));
-        Ok(())
     }
 
     /// Puts the elements of all parameters and states into `all`, one after the other.

@@ -45,6 +45,9 @@ fn batch_norm_settings(channels: usize, settings: batch_norm::BatchNorm) -> Vec<
         ("momentum", Setting::Number(settings.momentum)),
         ("biased", Setting::Flag(settings.biased)),
     ];
+    if settings.eval {
+        all.push(("eval", Setting::Flag(true)));
+    }
     all.extend(affine_settings(settings.affine));
     all
 }
