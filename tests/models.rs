@@ -357,6 +357,9 @@ fn what_does_not_fit_is_refused_with_the_layer_and_the_numbers() {
     let error = text(Model::new(net, [64], 1).err().unwrap());
     assert!(error.starts_with("layer `block.fc1`: linear: input features are 64, weight expects 63"), "{error}");
 
+    let error = text(Model::<Strict<f32>>::new(layer::BatchNorm2d::new(3), [3, 4], 1).err().unwrap());
+    assert!(error.starts_with("BatchNorm2d: the input has shape [1, 3, 4], expected [n, c, h, w]"), "{error}");
+
     let mut model = model();
     let x = model.tape().constant([BATCH, 1, 7, 8], &[0.0; BATCH * 56]);
     let error = text(model.forward(x).unwrap_err());

@@ -73,7 +73,7 @@ pub use basic::{AvgPool2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAv
 pub use containers::{Residual, Sequential};
 pub(crate) use model::batched;
 pub use model::{Model, ModelError, TensorView};
-pub use norms::{BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
+pub use norms::{BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
 pub use recorder::Recorder;
 pub(crate) use recorder::Role;
 pub use summary::Summary;

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use super::{Layer, Recorder, Setting};
 use crate::backend::Backend;
+use crate::error::ShapeError;
 use crate::init::Init;
 use crate::ops::norm::Affine;
 use crate::ops::{batch_norm, group_norm, layer_norm, rms_norm};
@@ -25,19 +26,6 @@ fn affine_settings(affine: Affine) -> [(&'static str, Setting); 2] {
     [("weight", Setting::Flag(weight)), ("bias", Setting::Flag(bias))]
 }
 
-fn batch_norm<B: Backend>(
-    r: &mut Recorder<'_, B>,
-    x: Handle,
-    channels: usize,
-    settings: batch_norm::BatchNorm,
-) -> Handle {
-    let [weight, bias] = affine(r, settings.affine, Shape::new([channels]));
-    let leaves = [("running_mean", Init::Zeros), ("running_var", Init::Ones)];
-    let statistics = r.states(leaves, [channels]);
-    let settings = if r.is_training() { settings } else { settings.eval() };
-    r.tape().batch_norm(x, weight, bias, statistics, settings)
-}
-
 fn batch_norm_settings(channels: usize, settings: batch_norm::BatchNorm) -> Vec<(&'static str, Setting)> {
     let mut all = vec![
         ("channels", Setting::Size(channels)),
@@ -52,15 +40,20 @@ fn batch_norm_settings(channels: usize, settings: batch_norm::BatchNorm) -> Vec<
     all
 }
 
-/// Batch normalisation of `[n, c]` or `[n, c, length]`, with parameters `weight` and `bias` and states `running_mean` and
+/// Batch normalisation over positions along so many axes, with parameters `weight` and `bias` and states `running_mean` and
 /// `running_var`, all `[c]`. In evaluation it takes the running statistics.
 #[derive(Clone, Copy, Debug)]
-pub struct BatchNorm1d {
+pub struct BatchNorm<const AXES: usize> {
     channels: usize,
     settings: batch_norm::BatchNorm,
 }
 
-impl BatchNorm1d {
+/// [`BatchNorm`] of `[n, c]` or `[n, c, length]`.
+pub type BatchNorm1d = BatchNorm<1>;
+/// [`BatchNorm`] of images `[n, c, h, w]`.
+pub type BatchNorm2d = BatchNorm<2>;
+
+impl<const AXES: usize> BatchNorm<AXES> {
     /// Of so many channels or features.
     #[must_use]
     pub const fn new(channels: usize) -> Self {
@@ -74,51 +67,26 @@ impl BatchNorm1d {
     }
 }
 
-impl<B: Backend> Layer<B> for BatchNorm1d {
+impl<B: Backend, const AXES: usize> Layer<B> for BatchNorm<AXES> {
     fn kind(&self) -> &'static str {
-        "BatchNorm1d"
+        if AXES == 1 { "BatchNorm1d" } else { "BatchNorm2d" }
     }
     fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
-        batch_norm(r, x, self.channels, self.settings)
-    }
-    fn settings(&self) -> Vec<(&'static str, Setting)> {
-        batch_norm_settings(self.channels, self.settings)
-    }
-    fn input_size(&self) -> Option<usize> {
-        Some(self.channels)
-    }
-    fn output_size(&self) -> Option<usize> {
-        Some(self.channels)
-    }
-}
-
-/// The same of images `[n, c, h, w]`.
-#[derive(Clone, Copy, Debug)]
-pub struct BatchNorm2d {
-    channels: usize,
-    settings: batch_norm::BatchNorm,
-}
-
-impl BatchNorm2d {
-    /// Of so many channels.
-    #[must_use]
-    pub const fn new(channels: usize) -> Self {
-        Self { channels, settings: batch_norm::BatchNorm::new() }
-    }
-
-    /// With these settings.
-    #[must_use]
-    pub const fn settings(self, settings: batch_norm::BatchNorm) -> Self {
-        Self { settings, ..self }
-    }
-}
-
-impl<B: Backend> Layer<B> for BatchNorm2d {
-    fn kind(&self) -> &'static str {
-        "BatchNorm2d"
-    }
-    fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
-        batch_norm(r, x, self.channels, self.settings)
+        let [weight, bias] = affine(r, self.settings.affine, Shape::new([self.channels]));
+        let leaves = [("running_mean", Init::Zeros), ("running_var", Init::Ones)];
+        let statistics = r.states(leaves, [self.channels]);
+        let settings = if r.is_training() { self.settings } else { self.settings.eval() };
+        let found = r.tape().shape(x);
+        let (expected, fits) = match AXES {
+            1 => ("[n, c] or [n, c, length]", found.rank() == 2 || found.rank() == 3),
+            _ => ("[n, c, h, w]", found.rank() == 4),
+        };
+        if !fits {
+            let op = Layer::<B>::kind(self);
+            let error = ShapeError::Rank { op, operand: "the input", expected, found };
+            return r.tape().apply(batch_norm::op(), &[x], Err(error));
+        }
+        r.tape().batch_norm(x, weight, bias, statistics, settings)
     }
     fn settings(&self) -> Vec<(&'static str, Setting)> {
         batch_norm_settings(self.channels, self.settings)
