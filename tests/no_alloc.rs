@@ -238,6 +238,7 @@ fn a_tape_in_a_slab_allocates_nothing_at_all() {
     assert!(last < first, "the loss does not go down: {first}, {last}");
 }
 
+#[cfg(feature = "alloc")]
 #[test]
 fn a_growing_tape_allocates_nothing_from_the_second_step_on() {
     let mut tape = Tape::new();
@@ -251,6 +252,7 @@ fn a_growing_tape_allocates_nothing_from_the_second_step_on() {
     }
 }
 
+#[cfg(feature = "alloc")]
 #[test]
 fn a_tape_with_a_fault_allocates_nothing() {
     let mut tape = Tape::new();
