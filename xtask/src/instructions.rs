@@ -10,7 +10,7 @@ use crate::{process, workspace::Workspace};
 const TABLE: &str = "benches/steps/instructions.txt";
 
 /// By how much a count may exceed the table's, or fall below it unnoticed.
-const PERCENT: f64 = 3.0;
+const PERCENT: u64 = 3;
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -56,9 +56,8 @@ pub(crate) fn write(workspace: &Workspace) -> Result<()> {
     fs::write(workspace.root.join(TABLE), table).with_context(|| format!("cannot write {TABLE}"))
 }
 
-#[allow(clippy::cast_precision_loss)]
 fn is_near(found: u64, expected: u64) -> bool {
-    (found as f64 / expected as f64 - 1.0).abs() <= PERCENT / 100.0
+    found.abs_diff(expected) * 100 <= expected * PERCENT
 }
 
 /// The name of each workload, padded, and the instructions of one step.
