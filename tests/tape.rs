@@ -494,6 +494,26 @@ fn a_lazy_tape_computes_what_is_read_once() {
     assert_eq!((z.item(), z.to_vec(), calls.get()), (10.0, vec![10.0], 1));
 }
 
+/// What could not be computed for want of room can be computed after a reset.
+#[test]
+fn a_lazy_tape_recovers_from_a_lack_of_room() {
+    let mut slab = [0.0; 2 * 4 + 10];
+    let mut tape = FixedTape::<8>::in_slab(&mut slab, 4).unwrap().lazily();
+    let x = tape.parameter([4], &[1.0, 2.0, 3.0, 4.0]);
+    let y = tape.square(x);
+    let sum = tape.sum(y, &[], false);
+    let mark = tape.mark();
+    // Four elements are taken, eight more are needed.
+    let other = tape.neg(x);
+    assert_eq!(tape.force(other).len(), 4);
+    let more = tape.neg(other);
+    assert_eq!(tape.force(more).len(), 4);
+    assert!(tape.force(sum).is_empty());
+    assert!(matches!(tape.check().unwrap_err().cause(), Cause::Memory { .. }));
+    tape.reset_to(mark);
+    assert_eq!(tape.force(sum), [30.0]);
+}
+
 #[test]
 fn deep_graphs_neither_overflow_nor_go_quadratic() {
     let time = |nodes: usize| {

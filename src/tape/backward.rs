@@ -164,6 +164,16 @@ impl<B: Backend> Rule<B> {
         }
     }
 
+    /// Whether it reads all of these.
+    fn reads(&self, what: Reads) -> bool {
+        match self {
+            Self::Pass => false,
+            Self::Kernel { reads, .. } => reads.has(what),
+            #[cfg(feature = "alloc")]
+            Self::Function => true,
+        }
+    }
+
     /// Whether it writes where the gradient goes, and cannot add to it.
     fn overwrites(&self) -> bool {
         match self {
@@ -219,57 +229,53 @@ impl<'a, B: Backend> Lent<'a, B> {
         if root.is_parameter() { self.params.get(range).unwrap_or_default() } else { self.read(range) }
     }
 
+    /// The inputs of a node, those that are wanted.
+    fn inputs(&self, node: &Node<B>, wanted: impl Fn(usize) -> bool) -> [&'a [B::Elem]; MAX_INPUTS] {
+        let mut x = [&[][..]; MAX_INPUTS];
+        for (operand, (x, input)) in x.iter_mut().zip(node.inputs()).enumerate() {
+            if wanted(operand) {
+                *x = self.value(input.index());
+            }
+        }
+        x
+    }
+
     /// Adds the contribution of node `i` for its input `slot`, or writes the first one. `side` elements are needed by the
     /// side.
     fn contribute(self, i: usize, slot: usize, rule: Rule<B>, first: bool, side: usize) {
         let Some(node) = self.nodes.get(i) else { return };
         let dy = self.read(node.gradient_range());
-        let inputs = |wanted: &dyn Fn(usize) -> bool| {
-            let mut x = [&[][..]; MAX_INPUTS];
-            for (operand, (x, input)) in x.iter_mut().zip(node.inputs()).enumerate() {
-                if wanted(operand) {
-                    *x = self.value(input.index());
-                }
-            }
-            x
-        };
-        let value = |wanted: bool| if wanted { self.value(i) } else { &[] };
+        let x = self.inputs(node, |operand| rule.reads(Reads::input(operand)));
+        let y = if rule.reads(Reads::OUTPUT) { self.value(i) } else { &[] };
+        let saved = self.read(node.saved as usize..node.saved as usize + node.spec.saved);
+
+        let (by_side, free) = self.free.split_at_mut_checked(side).unwrap_or_default();
+        let dx = if side > 0 { &mut *by_side } else { &mut *self.dx };
         match rule {
-            Rule::Pass if first => copy(self.dx, dy),
-            Rule::Pass => add(self.dx, dy),
-            Rule::Kernel { run, reads, over } => {
-                let x = inputs(&|operand| reads.has(Reads::input(operand)));
-                let y = value(reads.has(Reads::OUTPUT));
-                let saved_at = node.saved as usize;
-                let saved = self.read(saved_at..saved_at + node.spec.saved);
-                let (by_side, scratch) = self.free.split_at_mut_checked(side).unwrap_or_default();
-                let scratch_len = node.spec.scratch_backward.get(slot).copied().unwrap_or(0);
-                let scratch = scratch.get_mut(..scratch_len).unwrap_or_default();
-                let dx = if side > 0 { &mut *by_side } else { &mut *self.dx };
+            Rule::Pass if first => copy(dx, dy),
+            Rule::Pass => add(dx, dy),
+            Rule::Kernel { run, over, .. } => {
                 match over {
                     OverGradient::Nothing => {}
                     OverGradient::Dy => copy(dx, dy),
                     OverGradient::Saved => copy(dx, saved),
                 }
-                let (args, saved) = (&node.spec.args, if reads.has(Reads::SAVED) { saved } else { &[] });
-                let add_up = !first && side == 0;
-                run(BackwardCall { args, x, y, saved, dy, dx, add: add_up, scratch, first_row: 0 });
-                if side > 0 {
-                    add(self.dx, by_side);
-                }
+                let scratch_len = node.spec.scratch_backward.get(slot).copied().unwrap_or(0);
+                let scratch = free.get_mut(..scratch_len).unwrap_or_default();
+                let saved = if rule.reads(Reads::SAVED) { saved } else { &[] };
+                let (args, add) = (&node.spec.args, !first && side == 0);
+                run(BackwardCall { args, x, y, saved, dy, dx, add, scratch, first_row: 0 });
             }
             #[cfg(feature = "alloc")]
             Rule::Function => {
-                let Kind::Function(_, backward) = &node.kind else { return };
-                let (x, y) = (inputs(&|_| true), value(true));
-                let by_side = self.free.get_mut(..side).unwrap_or_default();
-                let dx = if side > 0 { &mut *by_side } else { &mut *self.dx };
-                dx.fill(B::Elem::ZERO);
-                backward(Backprop { input: slot, x, y, dy, dx });
-                if side > 0 {
-                    add(self.dx, by_side);
+                if let Kind::Function(_, backward) = &node.kind {
+                    dx.fill(B::Elem::ZERO);
+                    backward(Backprop { input: slot, x, y, dy, dx });
                 }
             }
+        }
+        if side > 0 {
+            add(self.dx, by_side);
         }
     }
 }

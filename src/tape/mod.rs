@@ -247,6 +247,8 @@ impl<S: Storage> Tape<S> {
         let work = spaces.nodes.last().map_or(0, |node| node.top as usize);
         for node in spaces.nodes {
             node.has_gradient = false;
+            // Left over where there was no room to compute it.
+            node.wanted = false;
             // A value that was computed after the mark goes with its memory.
             node.pending |=
                 matches!(node.kind, Kind::Op(op) if !op.view) && node.saved as usize + node.spec.saved > work;
