@@ -448,11 +448,11 @@ where
     L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
 {
     model.tape.check().map_err(ModelError::from)?;
-    let mark = model.tape.mark();
+    let before = model.tape.lengths();
     let was_lazy = model.tape.set_lazy(true);
     let outcome = record(model, purpose, x, extra);
     model.tape.set_lazy(was_lazy);
-    model.tape.forget_since(mark);
+    model.tape.forget_since(before);
     outcome
 }
 

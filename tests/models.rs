@@ -272,6 +272,29 @@ fn what_changes_outside_is_seen_by_the_next_replay() {
     assert_eq!(after, [1.0, 2.0, 3.0].repeat(BATCH));
 }
 
+/// What has been recorded by then, and its gradients, are not touched by compiling and replaying.
+#[test]
+fn a_context_leaves_what_lies_on_the_tape_alone() {
+    let run = |is_between: bool| {
+        let (mut model, data) = (model(), images(0));
+        let x = model.tape().constant([BATCH, 1, 8, 8], &data);
+        let y = model.forward(x).unwrap();
+        let loss = model.tape().mean(y, &[], false);
+        model.backward(loss).unwrap();
+        if is_between {
+            Context::new().forward(&mut model, batch(&data)).unwrap();
+        }
+        let gradient = model.tape().gradient(y).unwrap().to_vec();
+        // More values, and backward through all of them, whose gradients have places already.
+        let z = model.tape().tanh(y);
+        let z = model.tape().mul(z, z);
+        let loss = model.tape().sum(z, &[], false);
+        model.backward(loss).unwrap();
+        (gradient, model.tape().item(loss), model.tape().grads().to_vec())
+    };
+    assert_eq!(run(true), run(false));
+}
+
 #[test]
 fn frozen_parameters_stay_and_the_others_train_as_in_a_static_graph() {
     let mut frozen = Vec::new();

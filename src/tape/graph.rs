@@ -22,12 +22,18 @@ impl<B: Backend> GrowingTape<B> {
         self.lazy
     }
 
-    /// Drops what was recorded since the mark, and a fault, and leaves gradients as they are.
-    pub(crate) fn forget_since(&mut self, mark: Mark) {
+    /// The length so far, and that of the work space, which may hold gradients behind the last node's value.
+    pub(crate) fn lengths(&self) -> (Mark, usize) {
+        (self.mark(), self.work)
+    }
+
+    /// Drops what was recorded since then, and a fault, and leaves values and gradients from before as they are.
+    pub(crate) fn forget_since(&mut self, (mark, work): (Mark, usize)) {
         self.storage.truncate(mark.0);
         self.fault = None;
         self.epoch = self.epoch.wrapping_add(1);
-        self.work = self.nodes().last().map_or(0, |node| node.top as usize);
+        self.forget_values_behind(work);
+        self.work = work;
     }
 
     /// All nodes, under the same numbers. Constants before `mark` are frozen parameters, the others inputs. `name` says what a

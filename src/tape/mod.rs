@@ -243,23 +243,29 @@ impl<S: Storage> Tape<S> {
         self.storage.truncate(mark.0);
         self.fault = None;
         self.epoch = self.epoch.wrapping_add(1);
+        self.work = self.nodes().last().map_or(0, |node| node.top as usize);
+        self.forget_values_behind(self.work);
         let (mut params, spaces) = (0, self.storage.spaces_mut());
-        let work = spaces.nodes.last().map_or(0, |node| node.top as usize);
         for node in spaces.nodes {
             node.has_gradient = false;
-            // Left over where there was no room to compute it.
-            node.wanted = false;
-            // A value that was computed after the mark goes with its memory.
-            node.pending |=
-                matches!(node.kind, Kind::Op(op) if !op.view) && node.saved as usize + node.spec.saved > work;
             if node.is_parameter() {
                 params = node.value_range().end;
             } else {
                 node.gradient = NOWHERE;
             }
         }
-        (self.params, self.work) = (params, work);
+        self.params = params;
         spaces.grads.get_mut(..params).unwrap_or_default().fill(Real::ZERO);
+    }
+
+    /// Values that a lazy tape computed behind this length of the work space are still to be computed again.
+    fn forget_values_behind(&mut self, work: usize) {
+        for node in self.storage.spaces_mut().nodes {
+            // Left over where there was no room to compute it.
+            node.wanted = false;
+            let is_computed = matches!(node.kind, Kind::Op(op) if !op.view);
+            node.pending |= is_computed && node.saved as usize + node.spec.saved > work;
+        }
     }
 
     /// Whether all went well since the last reset.
