@@ -34,22 +34,25 @@
 //! ```
 
 use alloc::rc::Rc;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::backend::{Backend, Real, Strict};
-use crate::graph::Id;
-use crate::layer::{Model, ModelError};
+use crate::backend::{Backend, Strict};
+use crate::layer::Model;
 use crate::optim::Optimizer;
-use crate::plan::{HeapPlan, Tables, Training, plan_nodes};
-use crate::program::{GroupRun, Program, RunError};
+use crate::plan::{Tables, Training};
+use crate::program::{Memory, Program, RunError};
 use crate::shape::Shape;
 use crate::tape::{GrowingTape, Handle};
 
 mod by_layer;
+mod compile;
+mod error;
 mod report;
 
 pub use by_layer::{BackwardContext, ForwardContext, layer_contexts};
+pub(crate) use compile::stats;
+use compile::{Loss, Purpose, compile};
+pub use error::CompileError;
 pub use report::{Report, Stats};
 
 /// A tensor that is handed over with every step: its shape and its elements.
@@ -103,100 +106,6 @@ impl core::fmt::Display for Use {
             Self::Evaluation => "losses in evaluation",
             Self::Inference => "inference",
         })
-    }
-}
-
-/// What is recorded beside the model.
-struct Purpose<L> {
-    use_: Use,
-    training: Option<Training>,
-    loss: Option<L>,
-}
-
-impl<L> Purpose<L> {
-    const fn training(training: Training, loss: L) -> Self {
-        Self { use_: Use::Training, training: Some(training), loss: Some(loss) }
-    }
-
-    const fn evaluation(loss: L) -> Self {
-        Self { use_: Use::Evaluation, training: None, loss: Some(loss) }
-    }
-
-    const INFERENCE: Self = Self { use_: Use::Inference, training: None, loss: None };
-}
-
-/// Why a step cannot be compiled or replayed. The model is as it was.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum CompileError {
-    /// The model or the loss cannot be recorded.
-    Model(ModelError),
-    /// What was recorded cannot be planned: a parameter that the loss does not depend on, for instance.
-    Plan(String),
-    /// The run was refused.
-    Run(RunError),
-    /// The context was compiled for another model, or for this one before parameters of it were frozen.
-    OtherModel,
-    /// The context was compiled for another use.
-    OtherUse {
-        /// What it was compiled for.
-        compiled: Use,
-        /// What it was used for.
-        found: Use,
-    },
-    /// An input has another shape than the one that the context was compiled for.
-    Shape {
-        /// Which one: 0 is the input itself, then come the extra ones.
-        input: usize,
-        /// The shape that it was compiled for.
-        compiled: Shape,
-        /// The shape that it has.
-        found: Shape,
-    },
-    /// There are more or fewer inputs.
-    InputCount {
-        /// How many it was compiled for.
-        compiled: usize,
-        /// How many there are.
-        found: usize,
-    },
-}
-
-impl core::fmt::Display for CompileError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Model(error) => error.fmt(f),
-            Self::Plan(text) => f.write_str(text),
-            Self::Run(error) => error.fmt(f),
-            Self::OtherModel => f.write_str(
-                "the context was compiled for another model, or before parameters were frozen or unfrozen; make a new one",
-            ),
-            Self::OtherUse { compiled, found } => {
-                write!(f, "the context was compiled for {compiled}; make another one for {found}")
-            }
-            Self::Shape { input, compiled, found } => write!(
-                f,
-                "input {input} has shape {found}, the context was compiled for {compiled}: leave a smaller last batch out, fill it \
-                 up, or use a context of its own for it"
-            ),
-            Self::InputCount { compiled, found } => {
-                write!(f, "the context was compiled for {compiled} inputs, there are {found}")
-            }
-        }
-    }
-}
-
-impl core::error::Error for CompileError {}
-
-impl From<ModelError> for CompileError {
-    fn from(error: ModelError) -> Self {
-        Self::Model(error)
-    }
-}
-
-impl From<RunError> for CompileError {
-    fn from(error: RunError) -> Self {
-        Self::Run(error)
     }
 }
 
@@ -357,16 +266,13 @@ impl<B: Backend> Context<B> {
 
     /// Compiles, or checks that what was compiled is for this.
     #[track_caller]
-    fn prepare<L>(
+    fn prepare(
         &mut self,
         model: &mut Model<B>,
-        purpose: Purpose<L>,
+        purpose: Purpose<impl Loss<B>>,
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
-    ) -> Result<(), CompileError>
-    where
-        L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
-    {
+    ) -> Result<(), CompileError> {
         let Some(compiled) = &self.compiled else {
             self.compiled = Some(compile(model, purpose, x, extra)?);
             return Ok(());
@@ -389,7 +295,7 @@ impl<B: Backend> Context<B> {
         model: &mut Model<B>,
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
-        run: impl FnOnce(&Program<'_, B>, &mut crate::program::Memory<'_, B::Elem>, &[&[B::Elem]]) -> Result<T, RunError>,
+        run: impl FnOnce(&Program<'_, B>, &mut Memory<'_, B::Elem>, &[&[B::Elem]]) -> Result<T, RunError>,
     ) -> Result<T, CompileError> {
         let Some(compiled) = &mut self.compiled else { return Err(CompileError::OtherModel) };
         let sources = core::mem::take(&mut compiled.sources);
@@ -412,7 +318,7 @@ impl<B: Backend> Context<B> {
     fn run<T>(
         &mut self,
         model: &mut Model<B>,
-        run: impl FnOnce(&Program<'_, B>, &mut crate::program::Memory<'_, B::Elem>) -> Result<T, RunError>,
+        run: impl FnOnce(&Program<'_, B>, &mut Memory<'_, B::Elem>) -> Result<T, RunError>,
     ) -> Result<T, CompileError> {
         let Some(compiled) = self.compiled.as_mut().filter(|compiled| Rc::ptr_eq(&compiled.model, &model.identity))
         else {
@@ -423,101 +329,4 @@ impl<B: Backend> Context<B> {
         let mut memory = model.tape.memory(frozen, state, &mut model.moments, &mut compiled.work);
         Ok(run(&program, &mut memory)?)
     }
-}
-
-/// What a program of a model takes, for summaries: of training with an optimizer of two slots, or of inference.
-pub(crate) fn stats<B: Backend>(
-    model: &mut Model<B>,
-    trains: bool,
-    x: Input<'_, B::Elem>,
-) -> Result<Stats, CompileError> {
-    let training = Training::with_slots(0).for_slots(2);
-    let sum = |tape: &mut GrowingTape<B>, y: Handle, _: &[Handle]| tape.sum(y, &[], false);
-    let purpose = if trains { Purpose::training(training, sum) } else { Purpose::INFERENCE };
-    Ok(compile(model, purpose, x, &[])?.report.stats().clone())
-}
-
-#[track_caller]
-fn compile<B: Backend, L>(
-    model: &mut Model<B>,
-    purpose: Purpose<L>,
-    x: Input<'_, B::Elem>,
-    extra: &[Input<'_, B::Elem>],
-) -> Result<Compiled<B>, CompileError>
-where
-    L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
-{
-    model.tape.check().map_err(ModelError::from)?;
-    let before = model.tape.lengths();
-    let was_lazy = model.tape.set_lazy(true);
-    let outcome = record(model, purpose, x, extra);
-    model.tape.set_lazy(was_lazy);
-    model.tape.forget_since(before);
-    outcome
-}
-
-#[track_caller]
-fn record<B: Backend, L>(
-    model: &mut Model<B>,
-    purpose: Purpose<L>,
-    x: Input<'_, B::Elem>,
-    extra: &[Input<'_, B::Elem>],
-) -> Result<Compiled<B>, CompileError>
-where
-    L: FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
-{
-    let input = model.tape.constant(x.0, x.1);
-    let extras: Vec<Handle> = extra.iter().map(|(shape, data)| model.tape.constant(*shape, data)).collect();
-    let Purpose { use_, training, loss } = purpose;
-    let output = model.forward_in(input, use_ == Use::Training)?;
-    let loss = loss.map(|loss| loss(&mut model.tape, output, &extras));
-    model.tape.check().map_err(ModelError::from)?;
-    if let Some(loss) = loss
-        && model.tape.shape(loss).len() != 1
-    {
-        let shape = crate::error::Message::new().shape(model.tape.shape(loss));
-        return Err(CompileError::Plan(alloc::format!("the loss must be a scalar, its shape is {}", shape.as_str())));
-    }
-
-    let name = |i: usize| {
-        let entry = model.entries.iter().find(|entry| entry.handle.index() == i);
-        entry.map_or("", |entry| entry.name.as_str())
-    };
-    // Without training the loss is one more output.
-    let kept = [Some(output), loss.filter(|_| training.is_none())];
-    let nodes = model.tape.graph(model.mark, kept, name).map_err(ModelError::from)?;
-    let towards = loss.filter(|_| training.is_some()).map(|loss| Id::new(loss.index()));
-    let plan = plan_nodes(&nodes, towards, training);
-    let plan = plan.map_err(|error| CompileError::Plan(error.to_string()))?;
-    let report = Report::new(&nodes, &plan, model);
-    let HeapPlan { tables, nodes_of_inputs, .. } = plan;
-    let given = |i: usize| core::iter::once(&input).chain(&extras).position(|handle| handle.index() == i);
-    let source = |i| given(i).map_or_else(|| Source::Number(model.tape.constant_at(i).to_vec()), Source::Given);
-    let sources: Vec<Source<B::Elem>> = nodes_of_inputs.into_iter().map(source).collect();
-    if sources.len() > MAX_STEP_INPUTS {
-        let text =
-            alloc::format!("a step takes at most {MAX_STEP_INPUTS} inputs and numbers, there are {}", sources.len());
-        return Err(CompileError::Plan(text));
-    }
-    let tables = tables.without_names(groups(model));
-    let work = alloc::vec![B::Elem::ZERO; tables.program().work_len()];
-    let shapes = core::iter::once(x.0).chain(extra.iter().map(|(shape, _)| *shape)).collect();
-    Ok(Compiled { tables, work, sources, use_, shapes, model: Rc::clone(&model.identity), report })
-}
-
-/// The model's settings of its trained parameters, as runs.
-fn groups<B: Backend>(model: &Model<B>) -> Vec<GroupRun> {
-    let mut groups: Vec<GroupRun> = Vec::new();
-    let mut start = 0;
-    for entry in model.entries.iter().filter(|entry| entry.role == crate::layer::Role::Trained) {
-        let len = entry.shape.len();
-        let (factor, decay) = (entry.group.learning_rate_factor, entry.group.weight_decay);
-        let run = GroupRun::new(start, len, factor.unwrap_or(1.0), decay.unwrap_or(0.0));
-        match groups.last_mut() {
-            Some(last) if last.has_settings_of(&run) => *last = last.longer_by(len),
-            _ => groups.push(run),
-        }
-        start += len;
-    }
-    groups
 }

@@ -53,14 +53,20 @@
 //! ```
 
 mod activation;
-mod basic;
 mod containers;
+mod conv;
+mod dropout;
+mod error;
+mod flatten;
+mod linear;
 mod model;
 mod norms;
+mod pool;
 mod recorder;
 #[cfg(feature = "cbor")]
 pub(crate) mod registry;
 mod summary;
+mod tensors;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -69,14 +75,20 @@ use crate::backend::Backend;
 use crate::tape::Handle;
 
 pub use activation::Activation;
-pub use basic::{AvgPool2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAvgPool2d, Linear, MaxPool2d};
 pub use containers::{Residual, Sequential};
+pub use conv::{Conv1d, Conv2d, Convolution};
+pub use dropout::Dropout;
+pub use error::ModelError;
+pub use flatten::Flatten;
+pub use linear::{Embedding, Linear};
+pub use model::Model;
 pub(crate) use model::batched;
-pub use model::{Model, ModelError, TensorView};
 pub use norms::{BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RmsNorm};
+pub use pool::{AvgPool2d, GlobalAvgPool2d, MaxPool2d};
 pub use recorder::Recorder;
 pub(crate) use recorder::Role;
 pub use summary::Summary;
+pub use tensors::TensorView;
 
 /// What a layer does. It works on batches: the first axis of its input and its output counts samples.
 pub trait Layer<B: Backend> {
