@@ -50,6 +50,7 @@ fn overhead() {
         backward = backward.min(start.elapsed());
         tape.reset_to(mark);
     }
+    println!("a node takes {} bytes", size_of::<tape::Node<Strict<f32>>>());
     println!("an operation on one element, best of {RUNS} runs of {OPERATIONS}");
     for (name, time) in [("forward", forward), ("backward", backward)] {
         println!("  {name:<10} {:>6.1} ns", time.as_secs_f64() * 1e9 / OPERATIONS as f64);

@@ -9,20 +9,26 @@
 
 mod analysis;
 mod error;
+#[cfg(feature = "alloc")]
+mod heap;
 mod offsets;
 mod planner;
 mod schedule;
 mod tables;
+mod training;
 
 pub use error::PlanError;
+#[cfg(feature = "alloc")]
+pub(crate) use heap::{HeapPlan, plan_nodes};
 #[cfg(any(feature = "alloc", test))]
 pub use tables::Tables;
+pub use training::{NotFinite, Training};
 
 use crate::backend::{Backend, Strict};
 use crate::error::Message;
 use crate::graph::Graph;
 use crate::ops::{Args, MAX_INPUTS};
-use crate::optim::{Optimizer, ParamGroup, Rule, Rules, Scope};
+use crate::optim::Rules;
 use crate::program::{GroupRun, Input, Output, Program, Sizes, Step, Tensor};
 use planner::{Info, Planner};
 use tables::Source;
@@ -31,111 +37,6 @@ use tables::Source;
 const STEPS_PER_NODE: usize = 2 + 3 * MAX_INPUTS;
 /// Room for buffers, by node: value, kept, scratch; for each input a gradient, one by the side, and scratch.
 const BUFFERS_PER_NODE: usize = 3 + 3 * MAX_INPUTS;
-
-/// What a training program does beside forward and backward.
-///
-/// ```
-/// use slabgrad::prelude::*;
-///
-/// const FUSED: Training = Training::with::<Adam>().fused();
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub struct Training {
-    slots: usize,
-    fused: bool,
-    clip_norm: Option<f64>,
-    keep_outputs: bool,
-    not_finite: NotFinite,
-    rules: Rules,
-}
-
-/// What a training step does when the loss or a gradient is not finite.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NotFinite {
-    /// It is an error, and nothing is updated. In a fused program, whose first updates precede the last gradients, the layers
-    /// before which a gradient overflows have been updated then, with finite gradients; no other is.
-    #[default]
-    Error,
-    /// The update is left out and counted, and training goes on.
-    Skip,
-    /// It updates all the same, and saves a look at every gradient.
-    Pass,
-}
-
-impl Training {
-    /// Trains with moments for the optimizer `O`, and keeps the gradients of all parameters until the update.
-    #[must_use]
-    pub const fn with<O: Optimizer<Strict<f32>>>() -> Self {
-        Self::with_slots(O::SLOTS)
-    }
-
-    /// As [`Training::with`], by the number of slots of moments that the optimizer keeps.
-    #[must_use]
-    pub const fn with_slots(slots: usize) -> Self {
-        Self {
-            slots,
-            fused: false,
-            clip_norm: None,
-            keep_outputs: false,
-            not_finite: NotFinite::Error,
-            rules: Rules::NONE,
-        }
-    }
-
-    /// The same for an optimizer with so many slots, and without rules for parameters.
-    #[cfg(feature = "alloc")]
-    pub(crate) const fn for_slots(self, slots: usize) -> Self {
-        Self { slots, rules: Rules::NONE, ..self }
-    }
-
-    /// Applies the update as soon as a parameter's gradient is complete, and gives that memory back. The weights of a
-    /// linear layer are even updated a few rows at a time. The result is the same, to the last bit.
-    #[must_use]
-    pub const fn fused(self) -> Self {
-        Self { fused: true, ..self }
-    }
-
-    /// Scales all gradients together, before the update, so that their L2 norm is at most `max`.
-    #[must_use]
-    pub const fn clip_norm(self, max: f64) -> Self {
-        Self { clip_norm: Some(max), ..self }
-    }
-
-    /// What to do when the loss or a gradient is not finite.
-    #[must_use]
-    pub const fn not_finite(self, not_finite: NotFinite) -> Self {
-        Self { not_finite, ..self }
-    }
-
-    /// The weight decay λ of all parameters.
-    #[must_use]
-    pub const fn weight_decay(self, weight_decay: f64) -> Self {
-        self.rule(Scope::All, ParamGroup::new().weight_decay(weight_decay))
-    }
-
-    /// No weight decay for parameters with one axis or none: biases and the weights of norms.
-    #[must_use]
-    pub const fn no_decay_on_vectors(self) -> Self {
-        self.rule(Scope::Vectors, ParamGroup::new().weight_decay(0.0))
-    }
-
-    /// Settings of their own for the parameters whose name is `name`, or starts with `name` and a dot. Of rules that meet, the
-    /// one given last wins.
-    #[must_use]
-    pub const fn group(self, name: &'static str, group: ParamGroup) -> Self {
-        self.rule(Scope::Named(name), group)
-    }
-
-    const fn rule(self, scope: Scope, group: ParamGroup) -> Self {
-        Self { rules: self.rules.push(Rule { scope, group }), ..self }
-    }
-
-    /// Computes and keeps the graph's outputs too, so that they can be read after a step.
-    #[must_use]
-    pub const fn keep_outputs(self) -> Self {
-        Self { keep_outputs: true, ..self }
-    }
-}
 
 /// What a buffer of the work space is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -420,40 +321,6 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     pub const fn work_lower_bound(&self) -> usize {
         self.layout.lower_bound
     }
-}
-
-/// What the planner makes of nodes on the heap.
-#[cfg(feature = "alloc")]
-pub(crate) struct HeapPlan<'n, B: Backend> {
-    pub(crate) tables: Tables<'n, B>,
-    pub(crate) buffers: alloc::vec::Vec<Buffer>,
-    /// Which nodes the arguments in the tables are of.
-    pub(crate) nodes_of_args: alloc::vec::Vec<usize>,
-    /// Which nodes the inputs in the tables are.
-    pub(crate) nodes_of_inputs: alloc::vec::Vec<usize>,
-    /// Which nodes the program needs.
-    pub(crate) needed: alloc::vec::Vec<bool>,
-}
-
-/// Plans inference, or training towards a loss, for nodes that were recorded at run time.
-#[cfg(feature = "alloc")]
-pub(crate) fn plan_nodes<'n, B: Backend>(
-    nodes: &[crate::graph::Node<'n, B>],
-    loss: Option<crate::graph::Id>,
-    training: Option<Training>,
-) -> Result<HeapPlan<'n, B>, PlanError<'n>> {
-    let mut info = alloc::vec![Info::NEW; nodes.len()];
-    let mut steps = alloc::vec![Step::EMPTY; nodes.len() * STEPS_PER_NODE];
-    let mut buffers = alloc::vec![Buffer::EMPTY; nodes.len() * BUFFERS_PER_NODE];
-    let layout = Planner::new(nodes, loss, training, &mut info, &mut steps, &mut buffers).run()?;
-    let rules = training.map_or(Rules::NONE, |training| training.rules);
-    let source = Source { nodes, info: &info, rules: &rules };
-    let nodes_of_args = (0..nodes.len()).filter(|&i| source.args(i).is_some()).collect();
-    let nodes_of_inputs = (0..nodes.len()).filter(|&i| source.input(i).is_some()).collect();
-    let tables = source.tables(steps.get(..layout.steps).unwrap_or_default(), layout.sizes);
-    buffers.truncate(layout.buffers);
-    let needed = info.iter().map(|info| info.needed).collect();
-    Ok(HeapPlan { tables, buffers, nodes_of_args, nodes_of_inputs, needed })
 }
 
 /// The spaces' sizes, and the buffers of the work space with the nodes that they were made for.

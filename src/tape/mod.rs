@@ -76,6 +76,7 @@
 //! # Ok::<(), slabgrad::program::RunError>(())
 //! ```
 
+mod access;
 mod backward;
 mod error;
 mod expr;
@@ -85,6 +86,7 @@ mod function;
 mod gradcheck;
 #[cfg(feature = "alloc")]
 mod graph;
+mod leaf;
 mod methods;
 mod node;
 mod record;
@@ -109,11 +111,8 @@ pub use storage::Growing;
 pub use storage::Storage;
 
 use crate::backend::{Backend, Real, Strict};
-use crate::graph::Name;
-use crate::init::Init;
-use crate::ops::{MAX_INPUTS, Op, Spec};
-use crate::optim::{Group, ParamGroup};
-use crate::program::{RunError, Space};
+use crate::ops::MAX_INPUTS;
+use crate::program::RunError;
 use crate::shape::Shape;
 use node::{Kind, NOWHERE};
 use storage::Elem;
@@ -279,177 +278,6 @@ impl<S: Storage> Tape<S> {
         }
     }
 
-    /// Registers a parameter: `data` is copied in, and its gradient starts at 0.
-    ///
-    /// A fault where `data` has another length than the shape, or there is no room.
-    #[track_caller]
-    pub fn parameter(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
-        self.leaf(Kind::Parameter(Group::default()), shape.into(), data)
-    }
-
-    /// Registers a parameter that starts as `init` draws it from the seed and the name: the numbers that
-    /// [`Program::init`](crate::program::Program::init) gives a parameter of this name.
-    ///
-    /// A fault where there is no room.
-    #[track_caller]
-    pub fn init_parameter(&mut self, name: Name<'_>, shape: impl Into<Shape>, init: Init, seed: u64) -> Handle {
-        let shape = shape.into();
-        let var = self.leaf_with(Kind::Parameter(Group::default()), shape, None);
-        init.fill(self.value_mut(var), shape, name, seed);
-        var
-    }
-
-    /// Copies a constant in: an input, class indices, a mask. No gradient flows into it.
-    ///
-    /// A fault where `data` has another length than the shape, or there is no room.
-    #[track_caller]
-    pub fn constant(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
-        self.leaf(Kind::Constant, shape.into(), data)
-    }
-
-    /// Copies state in, such as running statistics: what operations read, and backward changes.
-    ///
-    /// A fault where `data` has another length than the shape, or there is no room.
-    #[track_caller]
-    pub fn state(&mut self, shape: impl Into<Shape>, data: &[Elem<S>]) -> Handle {
-        self.leaf(Kind::State, shape.into(), data)
-    }
-
-    /// State that starts at 0.
-    #[track_caller]
-    pub(crate) fn zero_state(&mut self, shape: Shape) -> Handle {
-        let var = self.leaf_with(Kind::State, shape, None);
-        self.value_mut(var).fill(Real::ZERO);
-        var
-    }
-
-    /// Sets weight decay and learning-rate factor of a parameter; what the group leaves open stays.
-    ///
-    /// A fault where `x` is no parameter.
-    #[track_caller]
-    pub fn set_group(&mut self, x: Handle, group: ParamGroup) {
-        let number = |number: f64| Elem::<S>::choose(number as f32, number);
-        let cause = match self.node_mut(x) {
-            None => Cause::Handle { operand: 0 },
-            Some(node) => match &mut node.kind {
-                Kind::Parameter(settings) => {
-                    if let Some(factor) = group.learning_rate_factor {
-                        settings.learning_rate_factor = number(factor);
-                    }
-                    if let Some(decay) = group.weight_decay {
-                        settings.weight_decay = number(decay);
-                    }
-                    return;
-                }
-                _ => Cause::Kind { expected: "parameter", found: node.name() },
-            },
-        };
-        self.fail("set_group", &[Some(x), None, None], cause);
-    }
-
-    /// The shape of a value; that of a scalar where the handle stands for nothing.
-    #[must_use]
-    pub fn shape(&self, x: Handle) -> Shape {
-        self.node(x).map_or(Shape::SCALAR, |node| node.spec.shape)
-    }
-
-    /// The name of the element type: `f32` or `f64`.
-    #[must_use]
-    pub fn dtype(&self) -> &'static str {
-        if Elem::<S>::PRECISION > 24 { "f64" } else { "f32" }
-    }
-
-    /// What computed a value: an operation's name, or `parameter`, `constant`, `state`.
-    #[must_use]
-    pub fn name(&self, x: Handle) -> &'static str {
-        self.node(x).map_or("nothing", Node::name)
-    }
-
-    /// The values that it was computed from.
-    #[must_use]
-    pub fn children(&self, x: Handle) -> &[Handle] {
-        self.node(x).map_or(&[], Node::inputs)
-    }
-
-    /// The table and the spec that it was computed by; `None` for leaves and for functions of the user.
-    #[must_use]
-    pub fn operation(&self, x: Handle) -> Option<(&'static Op<S::Backend>, Spec)> {
-        match self.node(x)? {
-            Node { kind: Kind::Op(op), spec, .. } => Some((op, *spec)),
-            _ => None,
-        }
-    }
-
-    /// Whether some parameter lies behind it.
-    #[must_use]
-    pub fn requires_grad(&self, x: Handle) -> bool {
-        self.node(x).is_some_and(|node| node.needs_gradient)
-    }
-
-    /// The elements of a value, in row-major order; none where the handle stands for nothing, or where the value is still to
-    /// be computed.
-    #[must_use]
-    pub fn value(&self, x: Handle) -> &[Elem<S>] {
-        let spaces = self.storage.spaces();
-        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &[] };
-        let space = if root.is_parameter() { spaces.params } else { spaces.work };
-        space.get(root.value_range()).unwrap_or_default()
-    }
-
-    /// The same, to be changed: for parameters, inputs that stay on the tape, and state. What was computed from it before
-    /// stays as it was.
-    #[must_use]
-    pub fn value_mut(&mut self, x: Handle) -> &mut [Elem<S>] {
-        let Some(root) = self.root(x).filter(|root| !root.pending) else { return &mut [] };
-        let (range, is_parameter) = (root.value_range(), root.is_parameter());
-        let spaces = self.storage.spaces_mut();
-        let space = if is_parameter { spaces.params } else { spaces.work };
-        space.get_mut(range).unwrap_or_default()
-    }
-
-    /// The first element of a value, such as a loss; NaN where there is none.
-    #[must_use]
-    pub fn item(&self, x: Handle) -> Elem<S> {
-        self.value(x).first().copied().unwrap_or(Elem::<S>::choose(f32::NAN, f64::NAN))
-    }
-
-    /// The gradient of a value: of a parameter what has been added up since the last reset (0 before), of others that of the
-    /// last backward. `None` where nothing has reached it, and of constants. A view such as a reshape is the same value with
-    /// the same gradient.
-    #[must_use]
-    pub fn gradient(&self, x: Handle) -> Option<&[Elem<S>]> {
-        let spaces = self.storage.spaces();
-        let root = self.root(x)?;
-        if root.is_parameter() {
-            return spaces.grads.get(root.gradient_range());
-        }
-        if root.has_gradient { spaces.work.get(root.gradient_range()) } else { None }
-    }
-
-    /// All parameters, one after the other in the order in which they were registered.
-    #[must_use]
-    pub fn params(&self) -> &[Elem<S>] {
-        self.storage.spaces().params.get(..self.params).unwrap_or_default()
-    }
-
-    /// The same, to be changed.
-    #[must_use]
-    pub fn params_mut(&mut self) -> &mut [Elem<S>] {
-        self.storage.spaces_mut().params.get_mut(..self.params).unwrap_or_default()
-    }
-
-    /// The gradients of all parameters, laid out as they are.
-    #[must_use]
-    pub fn grads(&self) -> &[Elem<S>] {
-        self.storage.spaces().grads.get(..self.params).unwrap_or_default()
-    }
-
-    /// The same, to be changed: for clipping, for instance.
-    #[must_use]
-    pub fn grads_mut(&mut self) -> &mut [Elem<S>] {
-        self.storage.spaces_mut().grads.get_mut(..self.params).unwrap_or_default()
-    }
-
     /// Elements in use beside parameters and their gradients: what a [`FixedTape`] of the same work would need.
     #[must_use]
     pub const fn work_len(&self) -> usize {
@@ -471,56 +299,6 @@ impl<S: Storage> Tape<S> {
 
     fn root(&self, x: Handle) -> Option<&Node<S::Backend>> {
         self.nodes().get(self.node(x)?.root as usize)
-    }
-
-    #[track_caller]
-    fn leaf(&mut self, kind: Kind<S::Backend>, shape: Shape, data: &[Elem<S>]) -> Handle {
-        let var = self.leaf_with(kind, shape, Some(data.len()));
-        let value = self.value_mut(var);
-        if value.len() == data.len() {
-            value.copy_from_slice(data);
-        }
-        var
-    }
-
-    /// A leaf whose value is still to be written.
-    #[track_caller]
-    fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Handle {
-        if self.fault.is_some() {
-            return Handle::NONE;
-        }
-        let node = Node::leaf(kind, shape);
-        let (name, len) = (node.name(), shape.len());
-        match self.try_leaf(node, data_len.unwrap_or(len)) {
-            Ok(var) => var,
-            Err(cause) => self.fail(name, &[None; MAX_INPUTS], cause),
-        }
-    }
-
-    fn try_leaf(&mut self, mut node: Node<S::Backend>, data_len: usize) -> Result<Handle, Cause> {
-        let len = node.len();
-        if data_len != len {
-            return Err(Cause::Length { expected: len, found: data_len });
-        }
-        if node.is_parameter() {
-            let end = self.params.saturating_add(len);
-            self.storage.reserve(Space::Params, end)?;
-            self.storage.reserve(Space::Grads, end)?;
-            (node.value, node.gradient) = (self.params as u32, self.params as u32);
-            node.needs_gradient = true;
-            let var = self.push(node, self.work)?;
-            self.grads_from(self.params, end).fill(Real::ZERO);
-            self.params = end;
-            return Ok(var);
-        }
-        let end = self.work.saturating_add(len);
-        self.storage.reserve(Space::Work, end)?;
-        node.value = self.work as u32;
-        self.push(node, end)
-    }
-
-    fn grads_from(&mut self, start: usize, end: usize) -> &mut [Elem<S>] {
-        self.storage.spaces_mut().grads.get_mut(start..end).unwrap_or_default()
     }
 
     /// Appends a node, whose memory in the work space ends at `top`. A view has its root set.
