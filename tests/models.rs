@@ -4,6 +4,7 @@
 // Values are exact.
 #![allow(clippy::float_cmp)]
 
+use slabgrad::checkpoint::{Block, Contents, Image, ImageError};
 use slabgrad::compiled::{CompileError, Context, Use, layer_contexts};
 use slabgrad::layer::{
     self, Activation, AvgPool2d, Dropout, Embedding, GroupNorm, Layer, LayerNorm, Linear, Model, ModelError, Residual,
@@ -155,6 +156,54 @@ fn eager_lazy_and_compiled_steps_have_the_bits_of_the_static_engine() {
     let losses = (0..5).map(step).collect();
     assert_eq!(outcome(&by_layer, losses), want, "layer by layer");
     assert!(forward.elements() > 0 && backward.elements() > 0);
+}
+
+/// What is trained by the static engine goes on in a model of layers, and the other way round, with the same bits.
+#[test]
+fn images_are_interchangeable_with_those_of_a_static_graph() {
+    let mut slab = vec![0.0; TRAIN.slab_len()];
+    let mut memory = TRAIN.memory(&mut slab).unwrap();
+    TRAIN.init(&mut memory, 7).unwrap();
+    let (mut adam, mut bytes) = (Adam::new(0.01), Vec::new());
+    TRAIN.step(&mut memory, &[&images(0), &labels(0)], &mut adam).unwrap();
+    TRAIN.save(&memory, Contents::training().with_user(b"mine"), &mut bytes).unwrap();
+
+    let (mut model, mut context) = (model(), Context::new());
+    let image = Image::parse(&bytes).unwrap();
+    model.load(&image).unwrap();
+    let mut again = Vec::new();
+    model.save(Contents::training().with_user(image.block(Block::User)), &mut again).unwrap();
+    assert!(again == bytes, "the model's image is the program's");
+
+    TRAIN.step(&mut memory, &[&images(1), &labels(1)], &mut adam).unwrap();
+    compiled_step(&mut context, &mut model, 1, &mut adam).unwrap();
+    let (mut of_program, mut of_model) = (Vec::new(), Vec::new());
+    TRAIN.save(&memory, Contents::training(), &mut of_program).unwrap();
+    model.save(Contents::training(), &mut of_model).unwrap();
+    assert!(of_program == of_model, "the step after it too");
+    TRAIN.load(&mut memory, &Image::parse(&of_model).unwrap()).unwrap();
+}
+
+#[test]
+fn an_image_of_another_model_or_optimizer_changes_nothing() {
+    let (mut model, mut bytes) = (model(), Vec::new());
+    let before = model.tensor("conv1.weight").unwrap().data.to_vec();
+    let other: Model = Model::new(Sequential::new().linear("fc", 4, 2), [4], 1).unwrap();
+    other.save(Contents::training(), &mut bytes).unwrap();
+    let error = model.load(&Image::parse(&bytes).unwrap()).unwrap_err();
+    assert!(matches!(error, ImageError::Layout { .. }), "{error}");
+    assert_eq!(model.tensor("conv1.weight").unwrap().data, before);
+
+    // Without moments those of the model stay.
+    let (mut weights, mut context) = (Vec::new(), Context::new());
+    model.save(Contents::weights(), &mut weights).unwrap();
+    compiled_step(&mut context, &mut model, 0, &mut Adam::new(0.01)).unwrap();
+    let moments = model.moments().to_vec();
+    model.load(&Image::parse(&weights).unwrap()).unwrap();
+    assert_eq!(model.tensor("conv1.weight").unwrap().data, before);
+    assert_eq!(model.moments(), moments);
+    model.reset_moments();
+    assert!(model.moments().is_empty());
 }
 
 /// Three steps: static, eager, compiled, each with the same optimizer.

@@ -103,6 +103,8 @@ mod flash;
 mod flash_async;
 mod header;
 mod image;
+#[cfg(feature = "alloc")]
+mod layers;
 #[cfg(feature = "cbor")]
 mod model;
 #[cfg(feature = "cbor")]
@@ -129,6 +131,8 @@ pub use flash::Slots;
 pub use flash_async::AsyncSlots;
 pub use header::{Block, Element, HEADER_LEN, Header, VERSION};
 pub use image::{Aligned, Image};
+#[cfg(feature = "alloc")]
+pub use layers::ModelTarget;
 #[cfg(all(feature = "cbor", feature = "std"))]
 pub use model::ModelFileError;
 pub use program::{Contents, ProgramTarget};

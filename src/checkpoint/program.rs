@@ -12,9 +12,9 @@ use crate::program::{Memory, Program, RunError, Space, at_least, exactly};
 /// What an image is to hold: parameters and state always, the rest as asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Contents<'u> {
-    frozen: bool,
-    moments: bool,
-    user: &'u [u8],
+    pub(super) frozen: bool,
+    pub(super) moments: bool,
+    pub(super) user: &'u [u8],
 }
 
 impl<'u> Contents<'u> {

@@ -191,6 +191,11 @@ impl<B: Backend> Model<B> {
         &self.moments
     }
 
+    /// Forgets the moments, for another optimizer: its first step is a first step.
+    pub fn reset_moments(&mut self) {
+        self.moments.clear();
+    }
+
     /// Moments for an optimizer with so many slots; new ones are 0.
     pub(crate) fn make_room_for_moments(&mut self, slots: usize) {
         let len = HEADER_LEN + slots * self.tape.params().len();

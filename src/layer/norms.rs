@@ -72,9 +72,10 @@ impl<B: Backend, const AXES: usize> Layer<B> for BatchNorm<AXES> {
         if AXES == 1 { "BatchNorm1d" } else { "BatchNorm2d" }
     }
     fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
-        let [weight, bias] = affine(r, self.settings.affine, Shape::new([self.channels]));
+        // In the order of a static graph, which images tell layouts by.
         let leaves = [("running_mean", Init::Zeros), ("running_var", Init::Ones)];
         let statistics = r.states(leaves, [self.channels]);
+        let [weight, bias] = affine(r, self.settings.affine, Shape::new([self.channels]));
         let settings = if r.is_training() { self.settings } else { self.settings.eval() };
         let found = r.tape().shape(x);
         let (expected, fits) = match AXES {

@@ -28,6 +28,10 @@ pub use sgd::{Momentum, Sgd, SgdCoefficients};
 
 use crate::backend::{Backend, Real};
 
+/// The most slots that an optimizer keeps.
+#[cfg_attr(not(feature = "alloc"), allow(dead_code))]
+pub(crate) const MAX_SLOTS: usize = 3;
+
 /// An update rule.
 pub trait Optimizer<B: Backend>: 'static {
     /// How many slots of moments it keeps: three at the most.
