@@ -34,15 +34,11 @@ impl<B: Backend> Target for ModelTarget<'_, B> {
         let [frozen, _, state] = self.0.spaces().map(<[_]>::len);
         let tape = &mut self.0.tape;
         match block {
-            Block::Frozen => {
-                copy_into(tape.storage.spaces_mut().work.get_mut(..frozen).unwrap_or_default(), start, bytes)
+            Block::Frozen | Block::State => {
+                let range = if block == Block::Frozen { 0..frozen } else { frozen..frozen + state };
+                copy_into(tape.storage.spaces_mut().work.get_mut(range).unwrap_or_default(), start, bytes);
             }
             Block::Params => copy_into(tape.params_mut(), start, bytes),
-            Block::State => copy_into(
-                tape.storage.spaces_mut().work.get_mut(frozen..frozen + state).unwrap_or_default(),
-                start,
-                bytes,
-            ),
             // It comes piece by piece, and grows; an image without moments leaves those that there are.
             Block::Moments if start + bytes.len() > 0 => {
                 let end = (start + bytes.len()).div_ceil(size_of::<B::Elem>());

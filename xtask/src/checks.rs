@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
-    setup,
+    setup, web,
     workspace::Workspace,
 };
 
@@ -68,6 +68,9 @@ const CHECKS: &[Check] = &[
     call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),
     call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC)),
     call("link: wasm32", firmware::link_wasm),
+
+    call("wasm: package", web::check_package),
+    call("wasm: package in Chromium", web::test),
 
     call("no panic: thumbv7em", firmware::no_panic),
     call("no panic: a provoked one is found", firmware::provoked_panic),

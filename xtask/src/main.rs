@@ -9,6 +9,7 @@ mod process;
 mod pytorch;
 mod qemu;
 mod setup;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       firmware has built in; the models are firmware_example::MODELS
 cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
                                       into target/pytorch-venv, and check what slabgrad computes from them
+cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
 cargo xtask help                      this text";
 
 fn main() -> ExitCode {
@@ -55,6 +57,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => firmware::show_size(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
+        ["wasm"] => web::show_package(&workspace)?,
         ["pytorch"] => pytorch::run(&workspace)?,
         ["help" | "--help" | "-h"] => println!("{HELP}"),
         [] => bail!("a command is missing\n\n{HELP}"),

@@ -8,6 +8,8 @@ use std::{
 
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
+    /// Build results.
+    pub(crate) target: PathBuf,
     /// Build results of the firmware, beside those of the workspace, so that one `cargo clean` removes both.
     pub(crate) firmware_target: PathBuf,
 }
@@ -17,8 +19,9 @@ impl Workspace {
         let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
         let root = xtask.parent().unwrap_or(xtask).to_path_buf();
         let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-        let firmware_target = root.join(target).join("firmware");
-        Self { root, firmware_target }
+        let target = root.join(target);
+        let firmware_target = target.join("firmware");
+        Self { root, target, firmware_target }
     }
 
     /// `cargo` in the root; the arguments are separated by white space.
