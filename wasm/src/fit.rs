@@ -81,7 +81,7 @@ impl FitSession {
         model: &Model,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] x: Vec<f32>,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] y: Vec<f32>,
-        #[wasm_bindgen(unchecked_param_type = "LoopOptions")] options: JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "LoopOptions")] options: JsValue,
     ) -> Result<Self, JsError> {
         let options = Description::options("fit", options)?;
         let batches = Batches::new(model, x, y, options.size("batchSize")?.unwrap_or(32))?;

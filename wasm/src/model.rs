@@ -47,7 +47,7 @@ impl Model {
     #[wasm_bindgen(constructor)]
     pub fn new(
         #[wasm_bindgen(unchecked_param_type = "LayerDescription[]")] layers: &Array,
-        #[wasm_bindgen(unchecked_param_type = "ModelOptions")] options: JsValue,
+        #[wasm_bindgen(unchecked_optional_param_type = "ModelOptions")] options: JsValue,
     ) -> Result<Self, JsError> {
         let options = Description::options("Model", options)?;
         let seed = options.seed("seed")?.unwrap_or(0);

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    firmware, fuzz, instructions, process,
+    demo, firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup, web,
     workspace::Workspace,
@@ -71,6 +71,7 @@ const CHECKS: &[Check] = &[
 
     call("wasm: package", web::check_package),
     call("wasm: package in Chromium", web::test),
+    call("wasm: page in Chromium", demo::test),
 
     call("no panic: thumbv7em", firmware::no_panic),
     call("no panic: a provoked one is found", firmware::provoked_panic),

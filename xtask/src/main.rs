@@ -1,6 +1,7 @@
 //! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
 
 mod checks;
+mod demo;
 mod elf;
 mod firmware;
 mod fuzz;
@@ -30,6 +31,8 @@ cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       firmware has built in; the models are firmware_example::MODELS
 cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
                                       into target/pytorch-venv, and check what slabgrad computes from them
+cargo xtask demo [PORT]               build the page that trains in the browser, and serve it on localhost
+cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and compare the bits with the host's
 cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
 cargo xtask help                      this text";
 
@@ -57,6 +60,9 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => firmware::show_size(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
+        ["bench", "--browser"] => demo::bench(&workspace)?,
+        ["demo"] => demo::show(&workspace, None)?,
+        ["demo", port] => demo::show(&workspace, Some(port))?,
         ["wasm"] => web::show_package(&workspace)?,
         ["pytorch"] => pytorch::run(&workspace)?,
         ["help" | "--help" | "-h"] => println!("{HELP}"),

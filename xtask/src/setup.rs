@@ -13,6 +13,8 @@ const TOOLS: &[(&str, &str)] = &[
     ("valgrind", "valgrind"),
     ("chromium", "chromium"),
     ("chromedriver", "chromium-driver"),
+    ("node", "nodejs"),
+    ("npm", "npm"),
 ];
 
 /// Asking rustup or rustc a question.
