@@ -13,6 +13,6 @@ export default defineConfig({
     target: "es2022",
     // Modules and data stay files of their own: a page's policy need not allow data: addresses.
     assetsInlineLimit: 0,
-    rolldownOptions: { input: [path("index.html")] },
+    rolldownOptions: { input: [path("index.html"), path("playground.html")] },
   },
 });

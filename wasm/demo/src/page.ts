@@ -34,25 +34,22 @@ export function bytes(count: number): string {
 /** A learning rate from the place of a slider, with two digits. */
 export const rateAt = (place: number) => Number((10 ** place).toPrecision(2));
 
-/** Blue for positive, orange for negative, white or dark for 0, from -1 to 1. */
-export function diverging(value: number): [number, number, number] {
-  const strength = Math.min(Math.abs(value), 1);
-  const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const zero = isDark ? [32, 38, 51] : [240, 242, 247];
-  const full = value >= 0 ? [45, 108, 223] : [234, 120, 32];
-  return zero.map((from, i) => Math.round(from + (full[i] - from) * strength)) as [number, number, number];
-}
+const dark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Draws values from -1 to 1, one pixel each. */
+/** Draws values from -1 to 1, one pixel each: blue for positive, orange for negative, the page's colour for 0. */
 export function drawValues(canvas: HTMLCanvasElement, values: ArrayLike<number>, width: number) {
   const height = values.length / width;
-  canvas.width = width;
-  canvas.height = height;
+  // To set a size is to throw the old picture's memory away.
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
   const context = canvas.getContext("2d")!;
   const image = context.createImageData(width, height);
+  const zero = dark.matches ? [32, 38, 51] : [240, 242, 247];
   for (let i = 0; i < values.length; i++) {
-    const [red, green, blue] = diverging(values[i]);
-    image.data.set([red, green, blue, 255], i * 4);
+    const full = values[i] >= 0 ? [45, 108, 223] : [234, 120, 32];
+    const strength = Math.min(Math.abs(values[i]), 1);
+    for (let c = 0; c < 3; c++) image.data[i * 4 + c] = zero[c] + (full[c] - zero[c]) * strength;
+    image.data[i * 4 + 3] = 255;
   }
   context.putImageData(image, 0, 0);
 }
