@@ -37,16 +37,21 @@ async function reset(next: Setup) {
   const model = new Model([...hidden, { type: "linear", name: "out", outputs: 2 }], { seed: setup.seed });
   model.compile({ optimizer: { type: "adam", learningRate: setup.rate }, loss: "crossEntropy" });
   parts = setup.layers.map((_, i) => new Model(hidden.slice(0, i + 2)));
-  training = new Training(model, () => data, { batchSize: 20, seed: setup.seed }, report);
+  training = new Training(model, () => data, { batchSize: 20, seed: setup.seed, interval: 0 }, report);
   tell({ type: "ready", ...data, parameters: model.parameterCount });
   look(model.evaluate(data.x, data.y).loss);
 }
 
+/** A small network learns faster than anybody can watch: there is a rest after every step. */
+const REST = 4;
+
 function report({ loss }: FitProgress) {
   const now = performance.now();
-  if (now - reported < 100 && training.isRunning) return;
-  reported = now;
-  look(loss);
+  if (now - reported > 100 || !training.isRunning) {
+    reported = now;
+    look(loss);
+  }
+  if (training.isRunning) return new Promise<void>((resolve) => setTimeout(resolve, REST));
 }
 
 function look(loss: number) {

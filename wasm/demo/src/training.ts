@@ -16,7 +16,8 @@ export class Training {
     readonly model: Model,
     private readonly data: () => { x: Numbers; y: Numbers },
     private readonly options: FitOptions,
-    private readonly report: (progress: FitProgress) => void,
+    /** Training goes on when the promise that it returns, if it does, is kept. */
+    private readonly report: (progress: FitProgress) => void | Promise<void>,
   ) {}
 
   get isRunning(): boolean {
@@ -50,7 +51,7 @@ export class Training {
     for await (const progress of this.model.fit(x, y, options)) {
       const { epochEnd } = progress;
       this.position = epochEnd ? { epoch: progress.epoch + 1, batch: 0 } : { epoch: progress.epoch, batch: progress.batch };
-      this.report(progress);
+      await this.report(progress);
       if (!goesOn()) return;
     }
   }
