@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    firmware, fuzz, instructions, process,
+    fine_tuning, firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup,
     workspace::Workspace,
@@ -75,6 +75,11 @@ const CHECKS: &[Check] = &[
     call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM)),
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
+
+    call("device: weights", fine_tuning::pretrained),
+    call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
+    call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
+    call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
 ];
 
 #[derive(Debug, Default, PartialEq)]

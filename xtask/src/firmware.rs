@@ -17,14 +17,18 @@ const PANIC_MESSAGE: &[u8] = b"PANIC\n";
 /// The host needs a small part of the time that the boards need.
 const HOST_LIMIT: Duration = Duration::from_mins(5);
 
-fn build(workspace: &Workspace, board: &Board) -> Result<PathBuf> {
-    build_with(workspace, board, "")
+/// The program that is the same on every target.
+const BITS: &str = "bits";
+
+/// Builds one of the firmware's programs, and returns where it is.
+pub(crate) fn build(workspace: &Workspace, board: &Board, program: &str) -> Result<PathBuf> {
+    build_with(workspace, board, program, "")
 }
 
-fn build_with(workspace: &Workspace, board: &Board, options: &str) -> Result<PathBuf> {
-    let arguments = format!("build --release --target {} {options}", board.target);
+fn build_with(workspace: &Workspace, board: &Board, program: &str, options: &str) -> Result<PathBuf> {
+    let arguments = format!("build --release --target {} --bin {program} {options}", board.target);
     process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
-    Ok(workspace.firmware_file(board.target, "firmware-example"))
+    Ok(workspace.firmware_file(board.target, program))
 }
 
 fn read(path: &PathBuf) -> Result<Image> {
@@ -34,7 +38,7 @@ fn read(path: &PathBuf) -> Result<Image> {
 
 /// Links the program for a board, and looks for an allocator in it.
 pub(crate) fn link(workspace: &Workspace, board: &Board) -> Result<String> {
-    let image = read(&build(workspace, board)?)?;
+    let image = read(&build(workspace, board, BITS)?)?;
     without_allocator(&image, "main")
 }
 
@@ -67,7 +71,7 @@ fn ensure_symbol(image: &Image, name: &str) -> Result<()> {
 
 /// Nothing in the training binary can panic, format or compute in double precision in software.
 pub(crate) fn no_panic(workspace: &Workspace) -> Result<String> {
-    let image = read(&build(workspace, &THUMBV7EM)?)?;
+    let image = read(&build(workspace, &THUMBV7EM, BITS)?)?;
     ensure_symbol(&image, "main")?;
     let found = image.unwanted();
     ensure!(found.is_empty(), "these are linked, so something can reach them:\n{}", image.list(&found));
@@ -78,7 +82,7 @@ pub(crate) fn no_panic(workspace: &Workspace) -> Result<String> {
 
 /// The check above finds a panic where there is one.
 pub(crate) fn provoked_panic(workspace: &Workspace) -> Result<String> {
-    let image = read(&build_with(workspace, &THUMBV7EM, "--features provoke-panic")?)?;
+    let image = read(&build_with(workspace, &THUMBV7EM, BITS, "--features provoke-panic")?)?;
     let found = image.unwanted();
     let listing = image.list(&found);
     for expected in ["core::panicking::panic_bounds_check", "rust_begin_unwind"] {
@@ -93,11 +97,11 @@ pub(crate) fn provoked_panic(workspace: &Workspace) -> Result<String> {
 
 /// The program prints the same bits on a board as on the host.
 pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> {
-    let mut host = workspace.firmware_cargo("run --quiet --release");
+    let mut host = workspace.firmware_cargo("run --quiet --release --bin bits");
     let host = process::capture(&mut host, &workspace.root, HOST_LIMIT)?.expect_success()?;
     let host: Vec<String> = host.stdout.lines().map(str::to_owned).collect();
 
-    let run = qemu::run(board, &build(workspace, board)?, &workspace.root)?;
+    let run = qemu::run(board, &build(workspace, board, BITS)?, &workspace.root)?;
     qemu::compare(&host, &run.lines)?;
     // The lines are compared first, because they say more about a program that gave up.
     ensure!(run.status.success(), "the program ended with {}", run.status);
@@ -108,9 +112,9 @@ pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> 
     Ok(format!("{} lines as on the host{instructions}", host.len()))
 }
 
-/// `cargo xtask firmware`
-pub(crate) fn show_run(workspace: &Workspace, board: &Board) -> Result<()> {
-    let run = qemu::run(board, &build(workspace, board)?, &workspace.root)?;
+/// `cargo xtask bits`
+pub(crate) fn show_bits(workspace: &Workspace, board: &Board) -> Result<()> {
+    let run = qemu::run(board, &build(workspace, board, BITS)?, &workspace.root)?;
     for line in &run.lines {
         println!("{line}");
     }
@@ -129,7 +133,7 @@ pub(crate) fn show_run(workspace: &Workspace, board: &Board) -> Result<()> {
 
 /// `cargo xtask size`
 pub(crate) fn show_size(workspace: &Workspace) -> Result<()> {
-    let image = read(&build(workspace, &THUMBV7EM)?)?;
+    let image = read(&build(workspace, &THUMBV7EM, BITS)?)?;
     println!("{:<20}{:>10}{:>10}", "section", "flash", "RAM");
     let (mut flash, mut ram) = (0, 0);
     for section in image.sections.iter().filter(|section| section.size > 0) {

@@ -15,7 +15,7 @@ use semihosting::exit;
 fn main() -> ! {
     counter::start();
     let before = counter::instructions();
-    let result = firmware_example::run(&mut |label, bits| {
+    let result = firmware_example::bits::run(&mut |label, bits| {
         print::text(label);
         print::text(" ");
         print::hex(bits);
@@ -25,8 +25,8 @@ fn main() -> ! {
 
     count("instructions ", before, after, 1);
     let before = counter::instructions();
-    firmware_example::update_by_adam();
-    count("adam instructions ", before, counter::instructions(), firmware_example::ADAM_UPDATES);
+    firmware_example::bits::update_by_adam();
+    count("adam instructions ", before, counter::instructions(), firmware_example::bits::ADAM_UPDATES);
     match result {
         Ok(()) => exit(0),
         Err(reason) => {

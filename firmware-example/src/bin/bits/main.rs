@@ -10,7 +10,7 @@ mod board;
 
 #[cfg(not(target_os = "none"))]
 fn main() -> std::process::ExitCode {
-    let result = firmware_example::run(&mut |label, bits| println!("{label} {bits:08x}"));
+    let result = firmware_example::bits::run(&mut |label, bits| println!("{label} {bits:08x}"));
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(reason) => {
