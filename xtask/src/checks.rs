@@ -76,6 +76,7 @@ const CHECKS: &[Check] = &[
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
 
+    call("device: size", firmware::size),
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),

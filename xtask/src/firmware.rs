@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    elf::Image,
+    elf::{Image, Section},
     process,
     qemu::{self, Board, THUMBV7EM},
     workspace::Workspace,
@@ -131,18 +131,40 @@ pub(crate) fn show_bits(workspace: &Workspace, board: &Board) -> Result<()> {
     Ok(())
 }
 
-/// `cargo xtask size`
-pub(crate) fn show_size(workspace: &Workspace) -> Result<()> {
-    let image = read(&build(workspace, &THUMBV7EM, BITS)?)?;
-    println!("{:<20}{:>10}{:>10}", "section", "flash", "RAM");
-    let (mut flash, mut ram) = (0, 0);
-    for section in image.sections.iter().filter(|section| section.size > 0) {
-        println!("{:<20}{:>10}{:>10}", section.name, section.flash(), section.ram());
-        flash += section.flash();
-        ram += section.ram();
+/// The programs that measure a step, each with the instructions that it may take.
+const STEPS: [(&str, u64); 8] = [
+    ("w1", 228_000),
+    ("w1_fast", 228_000),
+    ("w1_fused", 242_000),
+    ("w2", 34_000_000),
+    ("w2_fast", 34_000_000),
+    ("w3", 270_000_000),
+    ("w3_fast", 270_000_000),
+    ("xor", 16_000),
+];
+
+/// `cargo xtask size`, and a check: flash by section, RAM by space, stack and instructions of a training step on a Cortex-M4F.
+pub(crate) fn size(workspace: &Workspace) -> Result<String> {
+    let arguments = format!("build --release --target {} --features steps --bins", THUMBV7EM.target);
+    process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
+    for (program, limit) in STEPS {
+        let file = workspace.firmware_file(THUMBV7EM.target, program);
+        let image = read(&file)?;
+        let found = image.unwanted();
+        ensure!(found.is_empty(), "{program} has no use for these:\n{}", image.list(&found));
+        without_allocator(&image, "main")?;
+        let run = qemu::run(&THUMBV7EM, &file, &workspace.root)?;
+        ensure!(run.status.success(), "{program} ended with {}", run.status);
+        let instructions = run.instructions.context("the program counts no instructions")?;
+        let sections = image.sections.iter().filter(|section| section.size > 0);
+        let line = |section: &Section| format!("{} {}/{}", section.name, section.flash(), section.ram());
+        let sections: Vec<_> = sections.map(line).collect();
+        println!("{program}: {instructions} instructions");
+        println!("    bytes of flash/RAM: {}", sections.join(", "));
+        println!("    bytes: {}", run.lines.join(", "));
+        ensure!(instructions <= limit, "{program} takes {instructions} instructions a step: more than {limit}");
     }
-    println!("{:<20}{flash:>10}{ram:>10}", "bytes");
-    Ok(())
+    Ok(format!("{} programs without allocator, formatting, double precision or panics", STEPS.len()))
 }
 
 /// `cargo xtask pack`: an example of the firmware's crate, which knows its networks.

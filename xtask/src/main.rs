@@ -29,7 +29,8 @@ cargo xtask pretrain                  train the firmware's networks on the host,
                                       their weights in firmware-example/weights
 cargo xtask bits [BOARD]              run the training that is the same on every target
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
-cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
+cargo xtask size                      flash by section, RAM by space, stack and instructions of a training step
+                                      of the standard workloads on a Cortex-M4F
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
                                       firmware has built in; the models are firmware_example::MODELS
@@ -63,7 +64,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["bits"] => firmware::show_bits(&workspace, &qemu::THUMBV7EM)?,
         ["bits", board] => firmware::show_bits(&workspace, qemu::board(board)?)?,
         ["instructions"] => instructions::write(&workspace)?,
-        ["size"] => firmware::show_size(&workspace)?,
+        ["size"] => println!("{}", firmware::size(&workspace)?),
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["pytorch"] => pytorch::run(&workspace)?,
         ["help" | "--help" | "-h"] => println!("{HELP}"),

@@ -6,7 +6,11 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
+#[path = "../../board/mod.rs"]
 mod board;
+
+#[cfg(target_os = "none")]
+mod device;
 
 #[cfg(not(target_os = "none"))]
 fn main() -> std::process::ExitCode {
