@@ -47,7 +47,7 @@ const CHECKS: &[Check] = &[
     root("clippy: core", "clippy -p slabgrad --no-default-features -- -D warnings"),
     root("clippy: alloc", "clippy -p slabgrad --no-default-features --features alloc -- -D warnings"),
     // In the release profile, which shares its procedural macros and build scripts with the builds below.
-    firmware("clippy: firmware", "clippy --release --target thumbv7em-none-eabihf -- -D warnings"),
+    firmware("clippy: firmware", "clippy --release --features steps --target thumbv7em-none-eabihf -- -D warnings"),
 
     root("test: workspace", "test --workspace --features slabgrad/progress"),
     root("test: core", "test -p slabgrad --no-default-features"),
