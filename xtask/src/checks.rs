@@ -80,6 +80,7 @@ const CHECKS: &[Check] = &[
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
+    call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
     call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
 ];
 
