@@ -21,5 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rustc-link-arg-bins=-Tmemory.x");
     }
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
+    // The programs whose messages go out through defmt.
+    for program in ["digits", "motions"] {
+        println!("cargo:rustc-link-arg-bin={program}=-Tdefmt.x");
+    }
     Ok(())
 }

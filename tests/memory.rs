@@ -6,7 +6,7 @@
 #[path = "../examples/digits.rs"]
 mod digits;
 #[allow(dead_code, unreachable_pub)]
-#[path = "../firmware-example/src/workload.rs"]
+#[path = "../firmware-example/src/bits/workload.rs"]
 mod firmware;
 
 use slabgrad::plan::Plan;

@@ -69,6 +69,11 @@ fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
 
 /// Where the first element lies that is infinite or NaN.
 pub(crate) fn first_not_finite<E: Real>(x: &[E]) -> Option<usize> {
+    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+    if let (true, seen) = super::vfp::finite_prefix(x) {
+        let rest = x.get(seen..).unwrap_or_default();
+        return rest.iter().position(|x| !x.is_finite()).map(|at| seen + at);
+    }
     if dispatch::<Strict<E>, _>(AllFinite(x)) { None } else { x.iter().position(|x| !x.is_finite()) }
 }
 

@@ -11,6 +11,8 @@ mod real;
 pub(crate) mod registry;
 mod sqrt;
 pub(crate) mod tile;
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+pub(crate) mod vfp;
 
 pub use real::Real;
 #[cfg(feature = "std")]

@@ -8,6 +8,8 @@
 
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{self, Out};
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+use super::vfp;
 use super::{Backend, Real};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
@@ -65,6 +67,21 @@ impl<E> Walk<E> {
     }
 }
 
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+impl<E> Walk<E> {
+    fn cast<T>(self) -> Walk<T> {
+        let Self { at, side, step } = self;
+        Walk { at: at.cast(), side, step }
+    }
+}
+
+/// Whether the arithmetic is single precision that multiplies, rounds and adds.
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+fn is_single<B: Backend>() -> bool {
+    use core::any::TypeId;
+    TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
+}
+
 /// How far the last element of an `outer x inner` matrix lies from its first, plus one; `None` beyond `usize`.
 fn extent(outer: usize, inner: usize, row: usize, col: usize) -> Option<usize> {
     let last = (outer - 1).checked_mul(row)?.checked_add((inner - 1).checked_mul(col)?)?;
@@ -85,11 +102,12 @@ pub(crate) fn matmul<B: Backend>(
     if m == 0 || n == 0 {
         return;
     }
+    let zero = |c: &mut [B::Elem]| {
+        c.chunks_mut(c_row.max(1)).take(m).for_each(|row| row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO));
+    };
     if k == 0 {
         if start == Start::Zero {
-            for row in c.chunks_mut(c_row.max(1)).take(m) {
-                row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO);
-            }
+            zero(c);
         }
         return;
     }
@@ -102,6 +120,14 @@ pub(crate) fn matmul<B: Backend>(
     if !all_fit {
         return;
     }
+    // `vfp.rs` has one tile, which adds.
+    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+    let start = {
+        if start == Start::Zero {
+            zero(c);
+        }
+        Start::Output
+    };
     #[cfg(feature = "std")]
     if let Some(kernel) = super::registry::matmul_kernel() {
         kernel([m, n, k], a, b, c, c_row, start);
@@ -201,7 +227,8 @@ unsafe fn all_rows<B: Backend, const N: usize>(
     }
 }
 
-/// Where there are vectors, a second copy of the tile knows that `b`'s columns are neighbours and loads them at once.
+/// The tile, or one of its own for the machine: where there are vectors, a second copy knows that `b`'s columns are neighbours and
+/// loads them at once; a microcontroller's floating-point unit has one in its own instructions.
 ///
 /// # Safety
 /// As [`tile`].
@@ -214,8 +241,15 @@ unsafe fn either_stride<B: Backend, const M: usize, const N: usize>(
     c_row: usize,
     keep: bool,
 ) {
-    // SAFETY: the caller's promise, handed on.
+    // SAFETY: the caller's promise, handed on; elements and arithmetic are those that the other tile has.
     unsafe {
+        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+        if (M, N) == (vfp::SIDE, vfp::SIDE) && is_single::<B>() {
+            let (a, b, c) = (a.cast(), b.cast(), c.cast::<f32>());
+            if keep && vfp::takes(a, b) {
+                return vfp::tile(k, a, b, c, c_row);
+            }
+        }
         if NR > 4 && N > 1 && b.side == 1 {
             tile::<B, M, N>(k, a, Walk { side: 1, ..b }, c, c_row, keep);
         } else {

@@ -40,7 +40,7 @@
 //! # Weights in flash
 //!
 //! Frozen parameters are used where they lie. `cargo xtask pack` makes the image from a PyTorch file; [`Aligned`] puts it where
-//! elements can be read. `firmware-example/src/pretrained.rs` fine-tunes such a network on a microcontroller.
+//! elements can be read. `firmware-example/` fine-tunes such networks on a microcontroller.
 //!
 //! ```
 //! use slabgrad::checkpoint::{Aligned, Image};

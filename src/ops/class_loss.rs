@@ -124,8 +124,8 @@ pub(super) struct Probability;
 impl<E: Real> Target<E> for Index {
     #[inline(always)]
     fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
-        let target = target.get(row.index).copied();
-        move |class| if target == Some(E::from_usize(class)) { E::ONE } else { E::ZERO }
+        let target = target.get(row.index).and_then(|target| target.to_index());
+        move |class| if target == Some(class) { E::ONE } else { E::ZERO }
     }
 }
 

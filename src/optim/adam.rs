@@ -182,31 +182,40 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
     ) {
         let c = *c;
         let rate = c.rate * group.learning_rate_factor;
+        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+        let (params, grads, m, v) = if AMSGRAD || c.decoupled || group.weight_decay != B::Elem::ZERO {
+            (params, grads, m, v)
+        } else {
+            let numbers = [c.betas[0], c.betas[1], c.rest[0], c.rest[1], rate, c.root_scale, c.epsilon];
+            let done = crate::backend::vfp::adam(&numbers.map(Real::to_f32), params, grads, m, v);
+            let rest = |x| <[B::Elem]>::get_mut(x, done..).unwrap_or_default();
+            (rest(params), grads.get(done..).unwrap_or_default(), rest(m), rest(v))
+        };
         let (in_gradient, keep) = if c.decoupled {
             let shrink = c.learning_rate * group.learning_rate_factor * group.weight_decay;
             (B::Elem::ZERO, B::Elem::ONE - shrink)
         } else {
             (group.weight_decay, B::Elem::ONE)
         };
-        let step = |p: &mut B::Elem, g: B::Elem, m: &mut B::Elem, v: &mut B::Elem| {
-            let g = decayed::<B>(in_gradient, *p, g);
-            *m = B::mul_add(c.betas[0], *m, c.rest[0] * g);
-            *v = B::mul_add(c.betas[1], *v, c.rest[1] * (g * g));
-            if c.decoupled {
-                *p *= keep;
-            }
+        // Values, not places: a compiler that cannot tell the slices apart would load again what it has just stored.
+        let step = |p: B::Elem, g: B::Elem, m: &mut B::Elem, v: &mut B::Elem| {
+            let g = decayed::<B>(in_gradient, p, g);
+            let (next_m, next_v) =
+                (B::mul_add(c.betas[0], *m, c.rest[0] * g), B::mul_add(c.betas[1], *v, c.rest[1] * (g * g)));
+            (*m, *v) = (next_m, next_v);
+            (if c.decoupled { p * keep } else { p }, next_m, next_v)
         };
         let denominator = |v: B::Elem| B::mul_add(v.sqrt(), c.root_scale, c.epsilon);
         if AMSGRAD {
             for ((((p, &g), m), v), largest) in params.iter_mut().zip(grads).zip(m).zip(v).zip(largest) {
-                step(p, g, m, v);
-                *largest = largest.maximum(*v);
-                *p -= rate * *m / denominator(*largest);
+                let (decayed, m, v) = step(*p, g, m, v);
+                *largest = largest.maximum(v);
+                *p = decayed - rate * m / denominator(*largest);
             }
         } else {
             for (((p, &g), m), v) in params.iter_mut().zip(grads).zip(m).zip(v) {
-                step(p, g, m, v);
-                *p -= rate * *m / denominator(*v);
+                let (decayed, m, v) = step(*p, g, m, v);
+                *p = decayed - rate * m / denominator(v);
             }
         }
     }

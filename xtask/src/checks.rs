@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    demo, firmware, fuzz, instructions, process,
+    demo, fine_tuning, firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup, web,
     workspace::Workspace,
@@ -47,7 +47,7 @@ const CHECKS: &[Check] = &[
     root("clippy: core", "clippy -p slabgrad --no-default-features -- -D warnings"),
     root("clippy: alloc", "clippy -p slabgrad --no-default-features --features alloc -- -D warnings"),
     // In the release profile, which shares its procedural macros and build scripts with the builds below.
-    firmware("clippy: firmware", "clippy --release --target thumbv7em-none-eabihf -- -D warnings"),
+    firmware("clippy: firmware", "clippy --release --features steps --target thumbv7em-none-eabihf -- -D warnings"),
 
     root("test: workspace", "test --workspace --features slabgrad/progress"),
     root("test: core", "test -p slabgrad --no-default-features"),
@@ -79,6 +79,13 @@ const CHECKS: &[Check] = &[
     call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM)),
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
+
+    call("device: size", firmware::size),
+    call("device: weights", fine_tuning::pretrained),
+    call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
+    call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
+    call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
+    call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
 ];
 
 #[derive(Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 mod checks;
 mod demo;
 mod elf;
+mod fine_tuning;
 mod firmware;
 mod fuzz;
 mod instructions;
@@ -22,10 +23,16 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
                                       --setup first installs what is missing
-cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, on thumbv7em unless
-                                      BOARD is thumbv6m or riscv32imc
+cargo xtask firmware [PROGRAM] [BOARD]
+                                      build the firmware's programs (digits, motions) or one of them, run
+                                      them under QEMU, and show what they say; on thumbv7em unless BOARD is
+                                      thumbv6m or riscv32imc
+cargo xtask pretrain                  train the firmware's networks on the host, and make the images of
+                                      their weights in firmware-example/weights
+cargo xtask bits [BOARD]              run the training that is the same on every target
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
-cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
+cargo xtask size                      flash by section, RAM by space, stack and instructions of a training step
+                                      of the standard workloads on a Cortex-M4F
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
                                       firmware has built in; the models are firmware_example::MODELS
@@ -55,10 +62,14 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
             let options = checks::Options::parse(rest)?;
             return Ok(if checks::run(&workspace, &options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
-        ["firmware"] => firmware::show_run(&workspace, &qemu::THUMBV7EM)?,
-        ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
+        ["firmware"] => fine_tuning::show(&workspace, &fine_tuning::PROGRAMS, &qemu::THUMBV7EM)?,
+        ["firmware", program] => fine_tuning::show(&workspace, &[program], &qemu::THUMBV7EM)?,
+        ["firmware", program, board] => fine_tuning::show(&workspace, &[program], qemu::board(board)?)?,
+        ["pretrain"] => fine_tuning::pretrain(&workspace)?,
+        ["bits"] => firmware::show_bits(&workspace, &qemu::THUMBV7EM)?,
+        ["bits", board] => firmware::show_bits(&workspace, qemu::board(board)?)?,
         ["instructions"] => instructions::write(&workspace)?,
-        ["size"] => firmware::show_size(&workspace)?,
+        ["size"] => println!("{}", firmware::size(&workspace)?),
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["bench", "--browser"] => demo::bench(&workspace)?,
         ["demo"] => demo::show(&workspace, None)?,

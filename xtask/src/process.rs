@@ -16,6 +16,8 @@ use crate::setup;
 pub(crate) struct Captured {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
+    /// The standard output as it came, for those who do not write text.
+    pub(crate) bytes: Vec<u8>,
     pub(crate) stderr: String,
     pub(crate) time: Duration,
 }
@@ -71,15 +73,16 @@ pub(crate) fn capture_quietly(command: &mut Command, limit: Duration) -> Result<
     let time = start.elapsed();
     // A dead process closes its ends of the pipes, so that the readers come to an end.
     drop(child);
-    let stdout = stdout.join().unwrap_or_default();
-    let stderr = stderr.join().unwrap_or_default();
+    let bytes = stdout.join().unwrap_or_default();
+    let [stdout, stderr] =
+        [&bytes, &stderr.join().unwrap_or_default()].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
 
     let program = program(command);
     let status = status.with_context(|| {
         let (stdout, stderr) = (tail(&stdout), tail(&stderr));
         format!("{program} was killed: not done after {} s\n{stdout}{stderr}", limit.as_secs())
     })?;
-    Ok(Captured { status, stdout, stderr, time })
+    Ok(Captured { status, stdout, bytes, stderr, time })
 }
 
 /// A process that ends with its owner, also when the owner leaves by an error or a panic.
@@ -94,14 +97,14 @@ impl Drop for KillOnDrop {
 }
 
 /// Reads in a thread of its own: a full pipe would stop the child.
-fn read_aside(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<String> {
+fn read_aside(pipe: Option<impl Read + Send + 'static>) -> thread::JoinHandle<Vec<u8>> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
             // What arrived before an error is still worth showing.
             let _ = pipe.read_to_end(&mut bytes);
         }
-        String::from_utf8_lossy(&bytes).into_owned()
+        bytes
     })
 }
 

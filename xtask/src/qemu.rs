@@ -69,10 +69,21 @@ pub(crate) struct Run {
     pub(crate) adam_instructions: Option<u64>,
 }
 
-pub(crate) fn run(board: &Board, kernel: &Path, root: &Path) -> Result<Run> {
+fn command(board: &Board, kernel: &Path, folder: &Path) -> Command {
     let mut command = Command::new(board.program);
-    command.args(board.machine).args(OPTIONS.split_whitespace()).arg("-kernel").arg(kernel).current_dir(root);
-    let captured = process::capture(&mut command, root, LIMIT)?;
+    command.args(board.machine).args(OPTIONS.split_whitespace()).arg("-kernel").arg(kernel).current_dir(folder);
+    command
+}
+
+/// Runs a program that finds its files in `folder`, and returns whether it succeeded and the bytes that it wrote.
+pub(crate) fn run_in(folder: &Path, board: &Board, kernel: &Path, root: &Path) -> Result<(bool, Vec<u8>)> {
+    let captured = process::capture(&mut command(board, kernel, folder), root, LIMIT)?;
+    ensure!(!captured.bytes.is_empty(), "{} wrote nothing\n{}", board.program, captured.stderr);
+    Ok((captured.status.success(), captured.bytes))
+}
+
+pub(crate) fn run(board: &Board, kernel: &Path, root: &Path) -> Result<Run> {
+    let captured = process::capture(&mut command(board, kernel, root), root, LIMIT)?;
     let (lines, [instructions, adam_instructions]) = split_counts(&captured.stdout);
     // A wrong option of QEMU shows here and nowhere else.
     ensure!(

@@ -1,45 +1,20 @@
-//! Start, output and end of the program on a board.
+//! Output, counting and the end of the programs that measure and compare, on a board.
 //!
 //! `core::fmt` stays out: it would be larger than the training code, and it can panic.
 
-mod counter;
-mod print;
-mod semihosting;
+// Not every program uses all of it.
+#![allow(dead_code)]
+
+pub mod counter;
+pub mod print;
+pub mod semihosting;
 
 use core::panic::PanicInfo;
 
 use semihosting::exit;
 
-#[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
-#[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
-fn main() -> ! {
-    counter::start();
-    let before = counter::instructions();
-    let result = firmware_example::run(&mut |label, bits| {
-        print::text(label);
-        print::text(" ");
-        print::hex(bits);
-        print::text("\n");
-    });
-    let after = counter::instructions();
-
-    count("instructions ", before, after, 1);
-    let before = counter::instructions();
-    firmware_example::update_by_adam();
-    count("adam instructions ", before, counter::instructions(), firmware_example::ADAM_UPDATES);
-    match result {
-        Ok(()) => exit(0),
-        Err(reason) => {
-            print::text("ERROR ");
-            print::text(reason);
-            print::text("\n");
-            exit(1)
-        }
-    }
-}
-
 /// Prints the instructions between two counts, divided by how often something was done, where the board counts them.
-fn count(label: &str, before: Option<u64>, after: Option<u64>, times: u64) {
+pub fn count(label: &str, before: Option<u64>, after: Option<u64>, times: u64) {
     if let (Some(before), Some(after)) = (before, after) {
         print::text(label);
         print::decimal(after.wrapping_sub(before) / times.max(1));

@@ -6,11 +6,15 @@
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
+#[path = "../../board/mod.rs"]
 mod board;
+
+#[cfg(target_os = "none")]
+mod device;
 
 #[cfg(not(target_os = "none"))]
 fn main() -> std::process::ExitCode {
-    let result = firmware_example::run(&mut |label, bits| println!("{label} {bits:08x}"));
+    let result = firmware_example::bits::run(&mut |label, bits| println!("{label} {bits:08x}"));
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(reason) => {

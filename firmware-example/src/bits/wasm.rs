@@ -12,7 +12,7 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 pub extern "C" fn run() -> u32 {
     let mut emit_pair = |label: &'static str, bits| emit(label.as_ptr(), label.len(), bits);
-    match crate::run(&mut emit_pair) {
+    match super::run(&mut emit_pair) {
         Ok(()) => 0,
         Err(reason) => {
             emit_pair(reason, 0);

@@ -5,7 +5,7 @@ use slabgrad::optim::HEADER_LEN;
 use slabgrad::prelude::*;
 use slabgrad::tape::{FixedTape, TapeError};
 
-use crate::workload::{BATCH, BATCH_LEN, PIXELS, STEPS, load};
+use super::workload::{BATCH, BATCH_LEN, PIXELS, STEPS, load};
 
 const HIDDEN: usize = 32;
 const CLASSES: usize = 10;

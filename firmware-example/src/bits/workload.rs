@@ -7,7 +7,7 @@ pub(crate) const PIXELS: usize = 64;
 pub(crate) const STEPS: usize = 20;
 
 /// Records of 64 pixels (0 to 16) and a label.
-static DIGITS: &[u8] = include_bytes!("../../data/digits.bin");
+static DIGITS: &[u8] = include_bytes!("../../../data/digits.bin");
 
 pub(crate) const fn cnn<const B: usize>() -> Graph {
     let mut g = Graph::new();

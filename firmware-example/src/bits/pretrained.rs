@@ -9,15 +9,17 @@
 //!     --rename classifier=fc
 //! ```
 
-use slabgrad::checkpoint::{Aligned, Contents, Image, Sink};
+use slabgrad::checkpoint::{Aligned, Contents, Image};
 use slabgrad::prelude::*;
 
-use crate::workload::{BATCH, BATCH_LEN, SLAB_LEN, load};
+use crate::fine_tune::LastWord;
+
+use super::workload::{BATCH, BATCH_LEN, SLAB_LEN, load};
 
 const STEPS: usize = 10;
 
 /// The weights, where they can be used in place.
-static WEIGHTS: &Aligned<[u8]> = &Aligned(*include_bytes!("../weights/pretrained.slab"));
+static WEIGHTS: &Aligned<[u8]> = &Aligned(*include_bytes!("../../weights/pretrained.slab"));
 
 const fn net<const B: usize>() -> Graph {
     let mut g = Graph::new();
@@ -65,18 +67,4 @@ pub(crate) fn train(slab: &mut [f32], emit: &mut dyn FnMut(&'static str, u32)) -
     TRAIN.save(&memory, Contents::training(), &mut last).map_err(|_| "the image was not written")?;
     emit("image", last.0);
     Ok(())
-}
-
-/// A sink that keeps the last four bytes: of an image, that is the checksum of all others.
-struct LastWord(u32);
-
-impl Sink for LastWord {
-    type Error = core::convert::Infallible;
-
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Self::Error> {
-        for &byte in bytes {
-            self.0 = self.0 >> 8 | u32::from(byte) << 24;
-        }
-        Ok(())
-    }
 }

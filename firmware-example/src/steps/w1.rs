@@ -1,0 +1,13 @@
+//! W1: an MLP 64-32-10, a batch of 16.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Strict<f32>, nets::w1::<Strict<f32>>(), Training::with::<Adam>(), 16 samples of 64, 10 classes);

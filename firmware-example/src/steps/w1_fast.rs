@@ -1,0 +1,14 @@
+//! W1 with fused multiply-adds.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::backend::Fast;
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Fast<f32>, nets::w1::<Fast<f32>>(), Training::with::<Adam>(), 16 samples of 64, 10 classes);

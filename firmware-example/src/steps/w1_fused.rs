@@ -1,0 +1,13 @@
+//! W1 with updates as soon as a gradient is complete.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Strict<f32>, nets::w1::<Strict<f32>>(), Training::with::<Adam>().fused(), 16 samples of 64, 10 classes);

@@ -1,0 +1,13 @@
+//! W2: an MLP 784-256-128-10, a batch of 32.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Strict<f32>, nets::w2::<Strict<f32>>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);

@@ -1,0 +1,13 @@
+//! W3: a CNN on images of 28 x 28, a batch of 32.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Strict<f32>, nets::w3::<Strict<f32>>(), Training::with::<Adam>(), 32 samples of 784, 4 classes);

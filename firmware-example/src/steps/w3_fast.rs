@@ -1,0 +1,14 @@
+//! W3 with fused multiply-adds.
+
+#![no_std]
+#![no_main]
+
+#[path = "mod.rs"]
+mod steps;
+
+use slabgrad::backend::Fast;
+use slabgrad::prelude::*;
+use static_cell::ConstStaticCell;
+use steps::{measure, nets, step};
+
+step!(Fast<f32>, nets::w3::<Fast<f32>>(), Training::with::<Adam>(), 32 samples of 784, 4 classes);
