@@ -7,8 +7,12 @@ use anyhow::{Context, Result, ensure};
 use crate::{process, workspace::Workspace};
 
 /// Programs that are not part of the Rust tool chain, and the Debian package of each.
-const TOOLS: &[(&str, &str)] =
-    &[("qemu-system-arm", "qemu-system-arm"), ("qemu-system-riscv32", "qemu-system-misc"), ("valgrind", "valgrind")];
+const TOOLS: &[(&str, &str)] = &[
+    ("qemu-system-arm", "qemu-system-arm"),
+    ("qemu-system-riscv32", "qemu-system-misc"),
+    ("valgrind", "valgrind"),
+    ("node", "nodejs"),
+];
 
 /// Asking rustup or rustc a question.
 const LIMIT: Duration = Duration::from_mins(1);
