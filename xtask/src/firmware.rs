@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::{
     elf::{Image, Section},
@@ -109,26 +109,11 @@ pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> 
         Some(count) => format!(", {count} instructions"),
         None => String::new(),
     };
-    Ok(format!("{} lines as on the host{instructions}", host.len()))
-}
-
-/// `cargo xtask bits`
-pub(crate) fn show_bits(workspace: &Workspace, board: &Board) -> Result<()> {
-    let run = qemu::run(board, &build(workspace, board, BITS)?, &workspace.root)?;
-    for line in &run.lines {
-        println!("{line}");
-    }
-    match run.instructions {
-        Some(count) => println!("{count} instructions"),
-        None => println!("this board does not count instructions"),
-    }
-    if let Some(count) = run.adam_instructions {
-        println!("{count} of them for an update of one parameter by Adam");
-    }
-    if !run.status.success() {
-        bail!("the program ended with {}", run.status);
-    }
-    Ok(())
+    let adam = match run.adam_instructions {
+        Some(count) => format!(", {count} of them for an update of one parameter by Adam"),
+        None => String::new(),
+    };
+    Ok(format!("{} lines as on the host{instructions}{adam}", host.len()))
 }
 
 /// The programs that measure a step, each with the instructions that it may take: a guard against what makes it slower. The aim for

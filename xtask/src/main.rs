@@ -1,5 +1,6 @@
 //! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
 
+mod bits;
 mod checks;
 mod demo;
 mod elf;
@@ -8,6 +9,7 @@ mod firmware;
 mod fuzz;
 mod instructions;
 mod process;
+mod python;
 mod pytorch;
 mod qemu;
 mod setup;
@@ -29,7 +31,8 @@ cargo xtask firmware [PROGRAM] [BOARD]
                                       thumbv6m or riscv32imc
 cargo xtask pretrain                  train the firmware's networks on the host, and make the images of
                                       their weights in firmware-example/weights
-cargo xtask bits [BOARD]              run the training that is the same on every target
+cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
+                                      --update writes that file anew, from the host
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size                      flash by section, RAM by space, stack and instructions of a training step
                                       of the standard workloads on a Cortex-M4F
@@ -66,8 +69,8 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["firmware", program] => fine_tuning::show(&workspace, &[program], &qemu::THUMBV7EM)?,
         ["firmware", program, board] => fine_tuning::show(&workspace, &[program], qemu::board(board)?)?,
         ["pretrain"] => fine_tuning::pretrain(&workspace)?,
-        ["bits"] => firmware::show_bits(&workspace, &qemu::THUMBV7EM)?,
-        ["bits", board] => firmware::show_bits(&workspace, qemu::board(board)?)?,
+        ["bits"] => println!("{}", bits::check(&workspace)?),
+        ["bits", "--update"] => bits::update(&workspace)?,
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => println!("{}", firmware::size(&workspace)?),
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
