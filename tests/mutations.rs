@@ -4,8 +4,11 @@
 #[path = "common/readers.rs"]
 mod readers;
 
-use readers::{DOUBLE, Flash, NET, image, image_of_a_tape, sealed, slots, state_dict};
+use readers::{
+    DOUBLE, Flash, NET, image, image_of_a_tape, model, nanograd, sealed, slots, small_model, small_nanograd, state_dict,
+};
 use slabgrad::checkpoint::{Contents, Slots};
+use slabgrad::layer::{Embedding, Model};
 use slabgrad::prelude::*;
 
 /// xorshift64.
@@ -47,6 +50,8 @@ struct Corpus {
     images: Vec<Vec<u8>>,
     flashes: Vec<Vec<u8>>,
     dicts: Vec<Vec<u8>>,
+    models: Vec<Vec<u8>>,
+    nanograds: Vec<Vec<u8>>,
 }
 
 fn corpus() -> Corpus {
@@ -80,6 +85,16 @@ fn corpus() -> Corpus {
         images: [single, double, vec![image_of_a_tape()]].concat(),
         flashes: vec![flash(1), flash(2), flash(3)],
         dicts: vec![single_dict, double_dict],
+        models: vec![
+            small_model::<Strict<f32>>().to_cbor().unwrap(),
+            small_model::<Strict<f64>>().to_cbor().unwrap(),
+            Model::<Strict<f32>>::new(Embedding::new(2, 2), [3], 1).unwrap().to_cbor().unwrap(),
+        ],
+        nanograds: vec![
+            small_nanograd::<Strict<f32>>().to_nanograd().unwrap(),
+            small_nanograd::<Strict<f64>>().to_nanograd().unwrap(),
+            include_bytes!("nanograd/dense_f64.cbor").to_vec(),
+        ],
     }
 }
 
@@ -114,13 +129,28 @@ fn mutated_state_dicts_are_refused_or_hold_other_numbers() {
     run(3, &corpus().dicts, state_dict, |_| ());
 }
 
+#[test]
+fn mutated_models_are_refused_or_hold_other_numbers() {
+    run(4, &corpus().models, model, |_| ());
+}
+
+#[test]
+fn mutated_checkpoints_of_nanograd_are_refused_or_hold_other_numbers() {
+    run(5, &corpus().nanograds, nanograd, |_| ());
+}
+
 /// `UPDATE_CORPUS=1` writes the good bytes as seeds for the fuzzer.
 #[test]
 fn the_seeds_of_the_fuzzer_are_good() {
-    let Corpus { images, flashes, dicts } = corpus();
-    for (target, good, reader) in
-        [("image", images, image as fn(&[u8]) -> bool), ("slots", flashes, slots), ("state_dict", dicts, state_dict)]
-    {
+    let Corpus { images, flashes, dicts, models, nanograds } = corpus();
+    let readers: [(_, _, fn(&[u8]) -> bool); 5] = [
+        ("image", images, image),
+        ("slots", flashes, slots),
+        ("state_dict", dicts, state_dict),
+        ("model", models, model),
+        ("nanograd", nanograds, nanograd),
+    ];
+    for (target, good, reader) in readers {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
         for (i, bytes) in good.iter().enumerate() {
             let path = folder.join(format!("{i}"));

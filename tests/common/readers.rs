@@ -2,8 +2,10 @@
 //! was after an error. For the mutations in `tests/mutations.rs` and the targets in `fuzz/`.
 
 use embedded_storage::nor_flash::{ErrorType, NorFlash, NorFlashErrorKind, ReadNorFlash};
-use slabgrad::checkpoint::{Image, Slots, StateDict, UserBytes};
+use slabgrad::checkpoint::{CborError, Image, Slots, StateDict, UserBytes};
+use slabgrad::layer::{Activation, Model, Residual, Sequential};
 use slabgrad::prelude::*;
+use slabgrad::shape::Shape;
 use slabgrad::tape::FixedTape;
 
 const fn net<T: Backend>() -> Graph<T> {
@@ -154,4 +156,52 @@ pub(crate) fn state_dict(bytes: &[u8]) -> bool {
     assert!(loaded.is_ok() || frozen.iter().all(|&x| x == BEFORE), "an error, and the frozen parameters have changed");
     assert_eq!(NET.pack(&dict).is_ok(), single && loaded.is_ok());
     single || double
+}
+
+/// Whether the bytes are a model with its structure.
+pub(crate) fn model(bytes: &[u8]) -> bool {
+    let single = same_again(bytes, Model::<Strict<f32>>::from_cbor, Model::to_cbor);
+    let double = same_again(bytes, Model::<Strict<f64>>::from_cbor, Model::to_cbor);
+    single || double
+}
+
+/// Whether the bytes are a checkpoint of nanograd's.
+pub(crate) fn nanograd(bytes: &[u8]) -> bool {
+    [None, Some(Shape::new([1, 4, 4])), Some(Shape::new([3]))].into_iter().any(|sample| {
+        let single = same_again(bytes, |bytes| Model::<Strict<f32>>::from_nanograd(bytes, sample), Model::to_nanograd);
+        let double = same_again(bytes, |bytes| Model::<Strict<f64>>::from_nanograd(bytes, sample), Model::to_nanograd);
+        single || double
+    })
+}
+
+/// Whether the bytes are a model. It is no larger than they are, and comes back from what it is written to.
+fn same_again<B: Backend>(
+    bytes: &[u8],
+    read: impl Fn(&[u8]) -> Result<Model<B>, CborError>,
+    write: impl Fn(&Model<B>) -> Result<Vec<u8>, CborError>,
+) -> bool {
+    fn data<B: Backend>(model: &Model<B>) -> Vec<u8> {
+        model.tensors().flat_map(|tensor| bytemuck::cast_slice::<_, u8>(tensor.data).to_vec()).collect()
+    }
+    let Ok(model) = read(bytes) else { return false };
+    assert!(data(&model).len() <= bytes.len(), "more numbers than there are bytes");
+    let again = write(&model).and_then(|bytes| read(&bytes)).expect("a model that was read can be written and read");
+    assert_eq!(data(&again), data(&model), "the numbers changed on the way");
+    true
+}
+
+/// A model whose layers have settings, children, state and a frozen parameter.
+pub(crate) fn small_model<B: Backend>() -> Model<B> {
+    let block = Sequential::new().conv2d("conv", 1, 1, Conv2d::kernel(3).padding(1)).batch_norm2d("bn", 1);
+    let net = Sequential::new().named("block", Residual::new(block)).activation(Activation::Elu(0.5)).dropout(0.2);
+    let mut model = Model::new(net.flatten().linear("fc", 16, 2), [1, 4, 4], 3).expect("the layers fit");
+    model.freeze("fc.weight").expect("it is there");
+    model
+}
+
+/// A model of the layers that nanograd has.
+pub(crate) fn small_nanograd<B: Backend>() -> Model<B> {
+    let net = Sequential::new().conv2d("conv", 1, 1, Conv2d::kernel(2).stride(2)).relu().flatten();
+    let net = net.linear("fc1", 4, 3).activation(Activation::Tanh).linear("fc2", 3, 2);
+    Model::new(net, [1, 4, 4], 3).expect("the layers fit")
 }
