@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    demo, firmware, fuzz, instructions, process,
+    bits, demo, firmware, fuzz, instructions, process,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup, web,
     workspace::Workspace,
@@ -62,6 +62,7 @@ const CHECKS: &[Check] = &[
 
     call("example: digits", digits),
 
+    call("bits: every target", bits::check),
     call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),

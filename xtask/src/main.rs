@@ -1,5 +1,6 @@
 //! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
 
+mod bits;
 mod checks;
 mod demo;
 mod elf;
@@ -24,6 +25,8 @@ cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose 
                                       --setup first installs what is missing
 cargo xtask firmware [BOARD]          build the firmware and run it under QEMU, on thumbv7em unless
                                       BOARD is thumbv6m or riscv32imc
+cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
+                                      --update writes that file anew, from the host
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size                      flash and RAM of the thumbv7em firmware, by section
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
@@ -57,6 +60,8 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         }
         ["firmware"] => firmware::show_run(&workspace, &qemu::THUMBV7EM)?,
         ["firmware", board] => firmware::show_run(&workspace, qemu::board(board)?)?,
+        ["bits"] => println!("{}", bits::check(&workspace)?),
+        ["bits", "--update"] => bits::update(&workspace)?,
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => firmware::show_size(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,

@@ -41,6 +41,20 @@ impl Workspace {
         command
     }
 
+    /// `cargo` in a crate of its own beside the workspace, with a folder of that name for what it builds.
+    pub(crate) fn cargo_in(&self, folder: &str, arguments: &str) -> Command {
+        let mut command = Command::new("cargo");
+        command
+            .args(arguments.split_whitespace())
+            .env("CARGO_TARGET_DIR", self.target_of(folder))
+            .current_dir(self.root.join(folder));
+        command
+    }
+
+    pub(crate) fn target_of(&self, folder: &str) -> PathBuf {
+        self.firmware_target.with_file_name(folder)
+    }
+
     /// What cargo built for `target` in the release profile.
     pub(crate) fn firmware_file(&self, target: &str, name: &str) -> PathBuf {
         let mut path = self.firmware_target.clone();

@@ -1,0 +1,21 @@
+//! Hands the linker the memory layout of the board that stands for the target.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=memory");
+    if env::var("CARGO_CFG_TARGET_OS")? != "none" {
+        return Ok(());
+    }
+    let layout = PathBuf::from("memory").join(format!("{}.x", env::var("TARGET")?));
+    let out_dir = PathBuf::from(env::var("OUT_DIR")?);
+    fs::copy(layout, out_dir.join("memory.x"))?;
+    println!("cargo:rustc-link-search={}", out_dir.display());
+    if env::var("CARGO_CFG_TARGET_ARCH")? == "riscv32" {
+        // cortex-m-rt's link.x includes memory.x by itself, riscv-rt's expects it beforehand.
+        println!("cargo:rustc-link-arg-bins=-Tmemory.x");
+    }
+    println!("cargo:rustc-link-arg-bins=-Tlink.x");
+    Ok(())
+}
