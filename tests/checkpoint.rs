@@ -372,14 +372,34 @@ fn programs_of_one_network_have_one_fingerprint() {
 
 #[test]
 fn a_resumed_tape_has_the_bits_of_one_that_never_stopped() {
+    let eager = resume_a_tape(|tape| tape);
+    assert_eq!(resume_a_tape(|tape| tape.lazily()), eager, "lazily");
+}
+
+/// What a lazy tape has recorded and not computed is computed from what was loaded.
+#[test]
+fn a_lazy_tape_computes_from_what_was_loaded() {
+    let mut slab = [0.0; 64];
+    let mut tape: FixedTape<8> = FixedTape::in_slab(&mut slab, 2).unwrap().lazily();
+    let w = tape.parameter([2], &[3.0, -4.0]);
+    let mut bytes = Vec::new();
+    tape.image(&[], b"").unwrap().write_to(&mut Bytes(&mut bytes)).unwrap();
+    tape.value_mut(w).fill(0.0);
+    let y = tape.square(w);
+    tape.load(&mut [], &Image::parse(&bytes).unwrap()).unwrap();
+    assert_eq!(tape.force(y), [9.0, 16.0]);
+}
+
+/// Trains, saves, goes on; loads elsewhere and goes on; returns the parameters and moments that both end with.
+fn resume_a_tape(kind: fn(FixedTape<'_, 32>) -> FixedTape<'_, 32>) -> (Vec<u32>, Vec<u32>) {
     type Tape<'s> = FixedTape<'s, 32>;
-    fn start(slab: &mut [f32]) -> (Tape<'_>, [slabgrad::tape::Handle; 3]) {
-        let mut tape = Tape::in_slab(slab, 3).unwrap();
+    let start = |slab| -> (Tape<'_>, [slabgrad::tape::Handle; 3]) {
+        let mut tape = kind(Tape::in_slab(slab, 3).unwrap());
         let w = tape.parameter([2], &[0.5, -1.0]);
         let b = tape.parameter([], &[0.25]);
         let running = tape.state([2], &[0.0; 2]);
         (tape, [w, b, running])
-    }
+    };
     fn steps(tape: &mut Tape<'_>, [w, b, running]: [slabgrad::tape::Handle; 3], moments: &mut [f32], steps: usize) {
         let mark = tape.mark();
         for _ in 0..steps {
@@ -411,12 +431,14 @@ fn a_resumed_tape_has_the_bits_of_one_that_never_stopped() {
     assert_eq!((bits(other.params()), bits(&other_moments)), (bits(tape.params()), bits(&moments)));
     assert_eq!(other.value(vars[2]), [0.0, 11.0]);
 
+    let result = (bits(other.params()), bits(&other_moments));
     let error = other.load(&mut other_moments[..8], &image).unwrap_err();
     assert_eq!(error, ImageError::Block { block: Block::Moments, expected: 8, found: 14 });
     other.constant([1], &[0.0]);
     assert!(other.load(&mut other_moments, &image).is_ok(), "what is computed from them has no part in it");
     other.parameter([1, 1], &[0.0]);
     assert!(matches!(other.load(&mut other_moments, &image), Err(ImageError::Layout { .. })) || other.check().is_err());
+    result
 }
 
 /// The files of every version: they are read for as long as the promise in `docs/FORMAT.md` holds, and those of the version

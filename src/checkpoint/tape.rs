@@ -43,7 +43,8 @@ impl<S: Storage> Target for TapeTarget<'_, S> {
     }
 }
 
-/// Checkpoints of the parameters and the state that are on the tape, and of moments; see [`crate::checkpoint`].
+/// Checkpoints of the parameters and the state that are on the tape, and of moments; see [`crate::checkpoint`]. On a lazy tape
+/// too: parameters and state are there from the start, and values that are still to be computed are computed from what was loaded.
 impl<S: Storage> Tape<S> {
     /// A number that tells layouts apart, as [`Program::fingerprint`](crate::program::Program::fingerprint) does, but nothing
     /// here has a name.

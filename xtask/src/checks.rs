@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bits, demo, firmware, fuzz, instructions, process,
+    bits, demo, firmware, fuzz, instructions, process, python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup, web,
     workspace::Workspace,
@@ -54,9 +54,10 @@ const CHECKS: &[Check] = &[
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
     root("check: core with defmt", "check -p slabgrad --no-default-features --features defmt --target thumbv7em-none-eabihf"),
-    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors,cbor --test checkpoint --test flash --test flash_async --test safetensors --test mutations --test cbor --test nanograd --test seed_vectors"),
+    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors,cbor --test checkpoint --test flash --test flash_async --test safetensors --test mutations --test cbor --test nanograd --test seed_vectors --test bounded"),
     root("check: core with flash", "check -p slabgrad --no-default-features --features flash-async,defmt --target thumbv6m-none-eabi"),
     call("pack", firmware::packed),
+    call("python reads what is written", python::check),
     call("fuzz", fuzz::run),
     call("docs", docs),
 

@@ -8,6 +8,7 @@ mod firmware;
 mod fuzz;
 mod instructions;
 mod process;
+mod python;
 mod pytorch;
 mod qemu;
 mod setup;

@@ -4,26 +4,19 @@ use std::{fs, path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
-use crate::{process, workspace::Workspace};
+use crate::{process, python, workspace::Workspace};
 
 /// `cargo xtask pytorch`
 pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     let root = &workspace.root;
-    let (venv, made) = (root.join("target/pytorch-venv"), root.join("target/pytorch"));
-    let python = venv.join("bin/python");
-    let ready = venv.join("ready");
-    if !ready.is_file() {
-        println!("  going to install PyTorch into {}: some gigabytes", venv.display());
-        process::run(Command::new("python3").args(["-m", "venv"]).arg(&venv), root)?;
-        let requirements = root.join("tests/pytorch/requirements.txt");
-        let mut pip = Command::new(&python);
-        process::run(pip.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(requirements), root)?;
-        fs::write(&ready, "")?;
-    }
+    let made = root.join("target/pytorch");
+    println!("  PyTorch takes some gigabytes");
+    let python = python::environment(workspace, "pytorch-venv", "tests/pytorch/requirements.txt")?;
     process::run(Command::new(&python).arg(root.join("tests/pytorch/cnn.py")).arg(&made), root)?;
     ensure_files(&made)?;
     let mut test = workspace.cargo("test -p slabgrad --features safetensors --test safetensors");
     process::run(test.env("SLABGRAD_PYTORCH", &made), root)?;
+    python::read_back(workspace, &python)?;
     println!("{} holds what PyTorch made; copy it to tests/pytorch to keep it", made.display());
     Ok(())
 }

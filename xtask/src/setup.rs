@@ -17,6 +17,9 @@ const TOOLS: &[(&str, &str)] = &[
     ("npm", "npm"),
 ];
 
+/// Programs that cargo installs, and their versions.
+const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-fuzz", "0.13.2")];
+
 /// Asking rustup or rustc a question.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -24,6 +27,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 struct Missing {
     programs: Vec<&'static str>,
     packages: Vec<&'static str>,
+    cargo_tools: Vec<(&'static str, &'static str)>,
     components: Vec<String>,
     targets: Vec<String>,
 }
@@ -82,6 +86,7 @@ impl Missing {
             }
         }
         missing.packages.dedup();
+        missing.cargo_tools = CARGO_TOOLS.iter().copied().filter(|(program, _)| !is_installed(program)).collect();
         for target in toml_list(&toolchain, "targets") {
             if !has_target(workspace, &target)? {
                 missing.targets.push(target);
@@ -100,11 +105,14 @@ impl Missing {
     }
 
     fn is_empty(&self) -> bool {
-        self.programs.is_empty() && self.components.is_empty() && self.targets.is_empty()
+        self.programs.is_empty() && self.cargo_tools.is_empty() && self.components.is_empty() && self.targets.is_empty()
     }
 
     fn describe(&self) -> String {
         let mut lines: Vec<String> = self.programs.iter().map(|name| how_to_get(name)).collect();
+        lines.extend(self.cargo_tools.iter().map(|(name, version)| {
+            format!("{name} is missing; install it with `cargo xtask test --setup` or `cargo install {name} --version {version}`")
+        }));
         for (kind, names) in [("component", &self.components), ("target", &self.targets)] {
             lines.extend(names.iter().map(|name| {
                 format!(
@@ -124,6 +132,9 @@ impl Missing {
                 commands.push(words(&format!("rustup {kind} add {}", names.join(" "))));
             }
         }
+        for (name, version) in &self.cargo_tools {
+            commands.push(words(&format!("cargo install --locked {name} --version {version}")));
+        }
         if !self.packages.is_empty() {
             let sudo = if is_root() { "" } else { "sudo" };
             commands.push(words(&format!("{sudo} apt-get update")));
@@ -141,12 +152,6 @@ impl Missing {
 pub(crate) fn is_installed(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
-/// Whether rustup has a nightly compiler.
-pub(crate) fn has_nightly(workspace: &Workspace) -> bool {
-    let toolchains = ask(workspace, "rustup", &["toolchain", "list"]);
-    toolchains.is_ok_and(|list| list.lines().any(|line| line.starts_with("nightly")))
 }
 
 fn is_root() -> bool {
@@ -227,6 +232,7 @@ mod tests {
         let missing = Missing {
             programs: vec!["qemu-system-riscv32"],
             packages: vec!["qemu-system-misc"],
+            cargo_tools: vec![("cargo-fuzz", "0.13.2")],
             components: vec!["clippy".to_owned()],
             targets: vec!["thumbv6m-none-eabi".to_owned()],
         };
@@ -234,6 +240,7 @@ mod tests {
         for expected in [
             "qemu-system-riscv32 is missing",
             "apt-get install qemu-system-misc",
+            "cargo install cargo-fuzz --version 0.13.2",
             "rustup component add clippy",
             "rustup target add thumbv6m-none-eabi",
         ] {
@@ -243,8 +250,9 @@ mod tests {
         let commands: Vec<String> = missing.commands().iter().map(|words| words.join(" ")).collect();
         assert_eq!(commands[0], "rustup component add clippy");
         assert_eq!(commands[1], "rustup target add thumbv6m-none-eabi");
-        assert!(commands[2].ends_with("apt-get update"), "{}", commands[2]);
-        assert!(commands[3].ends_with("--no-install-recommends qemu-system-misc"), "{}", commands[3]);
+        assert_eq!(commands[2], "cargo install --locked cargo-fuzz --version 0.13.2");
+        assert!(commands[3].ends_with("apt-get update"), "{}", commands[3]);
+        assert!(commands[4].ends_with("--no-install-recommends qemu-system-misc"), "{}", commands[4]);
     }
 
     #[test]
