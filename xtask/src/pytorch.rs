@@ -1,6 +1,6 @@
 //! PyTorch, in a virtual environment of its own: far too large for every run of the matrix, so only where asked.
 
-use std::{fs, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 use anyhow::{Result, ensure};
 
