@@ -1,5 +1,8 @@
 //! A counting allocator: whatever lengths a file claims, a reader asks for memory in proportion to the bytes that are there.
 
+// No layout is longer than an isize.
+#![allow(clippy::cast_possible_wrap, clippy::cast_sign_loss)]
+
 #[path = "common/readers.rs"]
 #[allow(dead_code)]
 mod readers;

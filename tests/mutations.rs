@@ -143,7 +143,8 @@ fn mutated_checkpoints_of_nanograd_are_refused_or_hold_other_numbers() {
 #[test]
 fn the_seeds_of_the_fuzzer_are_good() {
     let Corpus { images, flashes, dicts, models, nanograds } = corpus();
-    let readers: [(_, _, fn(&[u8]) -> bool); 5] = [
+    type Reader = fn(&[u8]) -> bool;
+    let readers: [(_, _, Reader); 5] = [
         ("image", images, image),
         ("slots", flashes, slots),
         ("state_dict", dicts, state_dict),
