@@ -139,11 +139,12 @@ fn mutated_checkpoints_of_nanograd_are_refused_or_hold_other_numbers() {
     run(5, &corpus().nanograds, nanograd, |_| ());
 }
 
+type Reader = fn(&[u8]) -> bool;
+
 /// `UPDATE_CORPUS=1` writes the good bytes as seeds for the fuzzer.
 #[test]
 fn the_seeds_of_the_fuzzer_are_good() {
     let Corpus { images, flashes, dicts, models, nanograds } = corpus();
-    type Reader = fn(&[u8]) -> bool;
     let readers: [(_, _, Reader); 5] = [
         ("image", images, image),
         ("slots", flashes, slots),
