@@ -155,6 +155,36 @@ fn files_hold_models() {
     assert!(Model::<Strict<f32>>::load_model(&path).is_err(), "the file is gone");
 }
 
+/// A file from before layers of batch norm asked for their state first.
+#[test]
+fn tensors_are_found_by_name() {
+    let file = include_bytes!("model/v1_parameters_before_state.cbor");
+    let read: Model = Model::from_cbor(file).unwrap();
+    let written = read.to_cbor().unwrap();
+    assert_ne!(written, file, "another order");
+    assert_eq!(written.len(), file.len());
+    assert_eq!(bits(&Model::<Strict<f32>>::from_cbor(&written).unwrap()), bits(&read));
+    let data = |name| read.tensor(name).unwrap().data;
+    assert_eq!(data("block.block.bn.weight"), [1.0]);
+    assert_eq!(data("block.block.bn.bias"), [0.0]);
+    assert_eq!(data("block.block.bn.running_var"), [1.0]);
+
+    for (old, new, expected) in [
+        (&b"block.block.bn.bias"[..], &b"block.block.bn.bia_"[..], "`block.block.bn.bias` [1] is missing"),
+        // Texts with their lengths before them.
+        (b"\x75block.block.bn.weight", b"\x73block.block.bn.bias", "`block.block.bn.weight` [1] is missing"),
+    ] {
+        let error = Model::<Strict<f32>>::from_cbor(&replaced(file, old, new)).err().expect("a bad name");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+/// The bytes with the one place of `old` replaced.
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    let at = bytes.windows(old.len()).position(|window| window == old).expect("it is there");
+    [&bytes[..at], new, &bytes[at + old.len()..]].concat()
+}
+
 /// A layer of the user's own.
 struct Scale;
 

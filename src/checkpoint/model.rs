@@ -1,6 +1,7 @@
 //! Whole models, structure included, in slabgrad's own CBOR. `docs/FORMAT.md` describes it.
 
 use alloc::borrow::ToOwned;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -109,19 +110,26 @@ impl<B: Backend> Model<B> {
         Ok(model)
     }
 
-    /// Fills parameters and states in their order, once all of them are known to be there.
+    /// Fills parameters and states by their names, once all of them are known to be there.
     fn fill(&mut self, at: &Item<'_>, stored: &[Stored<'_>]) -> Result<(), CborError> {
         if self.entries.len() != stored.len() {
             let what =
                 format!("the layers have {} parameters and states, here are {}", self.entries.len(), stored.len());
             return Err(at.error("tensors", what));
         }
-        let mut all = Vec::new();
-        for (i, (entry, stored)) in self.entries.iter().zip(stored).enumerate() {
+        // Names that are there several times are met in their order.
+        let mut by_name = BTreeMap::<_, VecDeque<_>>::new();
+        for (i, stored) in stored.iter().enumerate() {
+            by_name.entry(stored.name).or_default().push_back((i, stored));
+        }
+        let (mut all, mut frozen) = (Vec::new(), Vec::new());
+        for entry in &self.entries {
+            let Some((i, stored)) = by_name.get_mut(entry.name.as_str()).and_then(VecDeque::pop_front) else {
+                return Err(at.error("tensors", format!("`{}` {} is missing", entry.name, entry.shape)));
+            };
             let path = format!("tensors[{i}]");
-            if entry.name != stored.name || entry.shape != stored.shape {
-                let found = shortened(stored.name);
-                let what = format!("expected `{}` {}, found `{found}` {}", entry.name, entry.shape, stored.shape);
+            if entry.shape != stored.shape {
+                let what = format!("expected `{}` {}, found {}", entry.name, entry.shape, stored.shape);
                 return Err(stored.item.error(&path, what));
             }
             if (entry.role == Role::State) != (stored.role == Role::State) {
@@ -129,8 +137,8 @@ impl<B: Backend> Model<B> {
                 return Err(stored.item.error(&path, what));
             }
             stored.data.append_to(&mut all)?;
+            frozen.push(stored.role == Role::Frozen);
         }
-        let frozen: Vec<bool> = stored.iter().map(|stored| stored.role == Role::Frozen).collect();
         if frozen.contains(&true) {
             self.set_roles(&frozen, Role::Frozen);
         }
