@@ -1,7 +1,8 @@
-//! Files for Python to read: `cargo xtask test` runs this, and then `tests/python/read.py` on what it writes.
+//! Files for others to read: what is written comes back, and `cargo xtask test python` has `tests/python/read.py` read it too.
 
 use std::path::PathBuf;
 
+use slabgrad::checkpoint::StateDict;
 use slabgrad::layer::{Activation, Model, Sequential};
 use slabgrad::prelude::*;
 
@@ -46,15 +47,37 @@ fn state_dict<B: Backend>(program: &Program<'_, B>) -> Vec<u8> {
     program.save_state_dict(&memory).unwrap()
 }
 
+/// Names and numbers of a model.
+fn tensors<B: Backend>(model: &Model<B>) -> Vec<(String, Vec<B::Elem>)> {
+    model.tensors().map(|tensor| (tensor.name().to_string(), tensor.data.to_vec())).collect()
+}
+
+/// The files go to `SLABGRAD_PYTHON`, where `read.py` looks for them, or to a folder of the tests.
 #[test]
-#[ignore = "writes files for `cargo xtask test python`"]
-fn files_for_python() {
-    let folder = PathBuf::from(std::env::var_os("SLABGRAD_PYTHON").expect("SLABGRAD_PYTHON names a folder"));
-    let write = |name: &str, bytes: Vec<u8>| std::fs::write(folder.join(name), bytes).unwrap();
-    write("model_f32.cbor", model::<Strict<f32>>().to_cbor().unwrap());
-    write("model_f64.cbor", model::<Strict<f64>>().to_cbor().unwrap());
-    write("nanograd_f32.cbor", model::<Strict<f32>>().to_nanograd().unwrap());
-    write("nanograd_f64.cbor", model::<Strict<f64>>().to_nanograd().unwrap());
-    write("dict_f32.safetensors", state_dict(&SINGLE));
-    write("dict_f64.safetensors", state_dict(&DOUBLE));
+fn what_is_written_for_python_is_read_here_too() {
+    fn models<B: Backend>(write: &impl Fn(&str, Vec<u8>) -> Vec<u8>, element: &str) {
+        let model = model::<B>();
+        let cbor = write(&format!("model_{element}.cbor"), model.to_cbor().unwrap());
+        assert_eq!(tensors(&Model::<B>::from_cbor(&cbor).unwrap()), tensors(&model));
+        let nanograd = write(&format!("nanograd_{element}.cbor"), model.to_nanograd().unwrap());
+        let read = Model::<B>::from_nanograd(&nanograd, Some(model.input_shape())).unwrap();
+        assert_eq!(tensors(&read), tensors(&model));
+    }
+    fn dict<B: Backend>(write: &impl Fn(&str, Vec<u8>) -> Vec<u8>, element: &str, program: &Program<'_, B>) {
+        let saved = state_dict(program);
+        let bytes = write(&format!("dict_{element}.safetensors"), saved.clone());
+        let mut slab = vec![B::Elem::ZERO; program.slab_len()];
+        let mut memory = program.memory(&mut slab).unwrap();
+        program.load_state_dict(&mut memory, &StateDict::parse(&bytes).unwrap()).unwrap();
+        assert_eq!(program.save_state_dict(&memory).unwrap(), saved);
+    }
+    let folder = std::env::var_os("SLABGRAD_PYTHON").map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from);
+    let write = |name: &str, bytes: Vec<u8>| {
+        std::fs::write(folder.join(name), bytes).unwrap();
+        std::fs::read(folder.join(name)).unwrap()
+    };
+    models::<Strict<f32>>(&write, "f32");
+    models::<Strict<f64>>(&write, "f64");
+    dict(&write, "f32", &SINGLE);
+    dict(&write, "f64", &DOUBLE);
 }

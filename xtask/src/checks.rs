@@ -54,7 +54,7 @@ const CHECKS: &[Check] = &[
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
     root("check: core with defmt", "check -p slabgrad --no-default-features --features defmt --target thumbv7em-none-eabihf"),
-    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors,cbor --test checkpoint --test flash --test flash_async --test safetensors --test mutations --test cbor --test nanograd --test seed_vectors --test bounded"),
+    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors,cbor --test checkpoint --test flash --test flash_async --test safetensors --test mutations --test cbor --test nanograd --test seed_vectors --test bounded --test python"),
     root("check: core with flash", "check -p slabgrad --no-default-features --features flash-async,defmt --target thumbv6m-none-eabi"),
     call("pack", firmware::packed),
     call("python reads what is written", python::check),
