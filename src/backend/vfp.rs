@@ -1,5 +1,6 @@
-//! The register tile for Arm microcontrollers with a floating-point unit (Cortex-M4F, M7, M33), which has 32 registers: 16 hold
-//! sums, and one instruction loads several neighbours and moves the pointer on. A product takes 1.3 instructions.
+//! The hot loops in instructions of the floating-point unit of Arm microcontrollers (Cortex-M4F, M7, M33): the register tile, Adam
+//! and the check for finite numbers. The unit has 32 registers, of which the tile uses 16 for sums, and one instruction loads several
+//! neighbours and moves the pointer on: a product takes 1.3 instructions.
 //!
 //! `vmla` rounds the product before it adds it, so the bits are those of [`Strict`](super::Strict).
 
@@ -14,7 +15,8 @@ use super::tile::Walk;
 /// Rows and columns of the tile.
 pub(super) const SIDE: usize = 4;
 
-/// Adds the products of four values of `a` and four of `b` to the sums in `s0` to `s15`, row by row.
+/// Adds the products of four values of `a` and four of `b` to the sums in `s0` to `s15`, row by row; `@row`: those of one value and
+/// four others to four sums.
 macro_rules! products {
     ($a0:literal, $a1:literal, $a2:literal, $a3:literal; $($b:literal),*) => {
         concat!(
@@ -26,42 +28,6 @@ macro_rules! products {
     };
     (@row $a:literal; $($sum:literal),*; $($b:literal),*) => {
         concat!($("vmla.f32 ", $sum, ", ", $a, ", ", $b, "\n",)*)
-    };
-}
-
-/// As `products`, for one value of `b`: those of its column.
-macro_rules! column {
-    ($a0:literal, $a1:literal, $a2:literal, $a3:literal; $b:literal; $s0:literal, $s1:literal, $s2:literal, $s3:literal) => {
-        concat!(
-            "vmla.f32 ",
-            $s0,
-            ", ",
-            $a0,
-            ", ",
-            $b,
-            "\n",
-            "vmla.f32 ",
-            $s1,
-            ", ",
-            $a1,
-            ", ",
-            $b,
-            "\n",
-            "vmla.f32 ",
-            $s2,
-            ", ",
-            $a2,
-            ", ",
-            $b,
-            "\n",
-            "vmla.f32 ",
-            $s3,
-            ", ",
-            $a3,
-            ", ",
-            $b,
-            "\n",
-        )
     };
 }
 
@@ -95,58 +61,30 @@ macro_rules! with_sums {
 }
 
 /// The moments `m` and `v` after the gradient `g`, which is lost.
+#[rustfmt::skip]
 macro_rules! adam_moments {
     ($g:literal, $m:literal, $v:literal) => {
         concat!(
-            "vmul.f32 ",
-            $m,
-            ", ",
-            $m,
-            ", s16\n",
-            "vmla.f32 ",
-            $m,
-            ", s18, ",
-            $g,
-            "\n",
-            "vmul.f32 ",
-            $g,
-            ", ",
-            $g,
-            ", ",
-            $g,
-            "\n",
-            "vmul.f32 ",
-            $v,
-            ", ",
-            $v,
-            ", s17\n",
-            "vmla.f32 ",
-            $v,
-            ", s19, ",
-            $g,
-            "\n",
+            "vmul.f32 ", $m, ", ", $m, ", s16\n",
+            "vmla.f32 ", $m, ", s18, ", $g, "\n",
+            "vmul.f32 ", $g, ", ", $g, ", ", $g, "\n",
+            "vmul.f32 ", $v, ", ", $v, ", s17\n",
+            "vmla.f32 ", $v, ", s19, ", $g, "\n",
         )
     };
 }
 
 /// The parameter `p` after the moments `m` and `v`.
+#[rustfmt::skip]
 macro_rules! adam_step {
     ($p:literal, $m:literal, $v:literal) => {
         concat!(
-            "vsqrt.f32 s23, ",
-            $v,
-            "\n",
+            "vsqrt.f32 s23, ", $v, "\n",
             "vmov.f32 s24, s22\n",
             "vmla.f32 s24, s23, s21\n",
-            "vmul.f32 s23, s20, ",
-            $m,
-            "\n",
+            "vmul.f32 s23, s20, ", $m, "\n",
             "vdiv.f32 s23, s23, s24\n",
-            "vsub.f32 ",
-            $p,
-            ", ",
-            $p,
-            ", s23\n",
+            "vsub.f32 ", $p, ", ", $p, ", s23\n",
         )
     };
 }
@@ -259,16 +197,16 @@ unsafe fn along_both(k: usize, a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: u
                 "vldmia {a3}!, {{s22-s23}}",
                 "vldmia {b0}!, {{s24-s25}}",
                 "vldmia {b1}!, {{s26-s27}}",
-                column!("s16", "s18", "s20", "s22"; "s24"; "s0", "s4", "s8", "s12"),
-                column!("s16", "s18", "s20", "s22"; "s26"; "s1", "s5", "s9", "s13"),
-                column!("s17", "s19", "s21", "s23"; "s25"; "s0", "s4", "s8", "s12"),
-                column!("s17", "s19", "s21", "s23"; "s27"; "s1", "s5", "s9", "s13"),
+                products!(@row "s24"; "s0", "s4", "s8", "s12"; "s16", "s18", "s20", "s22"),
+                products!(@row "s26"; "s1", "s5", "s9", "s13"; "s16", "s18", "s20", "s22"),
+                products!(@row "s25"; "s0", "s4", "s8", "s12"; "s17", "s19", "s21", "s23"),
+                products!(@row "s27"; "s1", "s5", "s9", "s13"; "s17", "s19", "s21", "s23"),
                 "vldmia {b2}!, {{s24-s25}}",
                 "vldmia {b3}!, {{s26-s27}}",
-                column!("s16", "s18", "s20", "s22"; "s24"; "s2", "s6", "s10", "s14"),
-                column!("s16", "s18", "s20", "s22"; "s26"; "s3", "s7", "s11", "s15"),
-                column!("s17", "s19", "s21", "s23"; "s25"; "s2", "s6", "s10", "s14"),
-                column!("s17", "s19", "s21", "s23"; "s27"; "s3", "s7", "s11", "s15"),
+                products!(@row "s24"; "s2", "s6", "s10", "s14"; "s16", "s18", "s20", "s22"),
+                products!(@row "s26"; "s3", "s7", "s11", "s15"; "s16", "s18", "s20", "s22"),
+                products!(@row "s25"; "s2", "s6", "s10", "s14"; "s17", "s19", "s21", "s23"),
+                products!(@row "s27"; "s3", "s7", "s11", "s15"; "s17", "s19", "s21", "s23"),
                 "subs {k}, {k}, #2",
                 "bhi 2b",
                 "bne 4f",
