@@ -3,12 +3,11 @@
 import { Chart } from "./chart";
 import type { FromWorker, OptimizerName, ToWorker } from "./digits.protocol";
 import { Pad } from "./pad";
-import { announcer, bytes, drawValues, element, percent, rateAt, showError } from "./page";
+import { announcer, bytes, drawValues, element, percent, rateAt, showError, trainingButtons } from "./page";
 
 const worker = new Worker(new URL("./digits.worker.ts", import.meta.url), { type: "module" });
 const tell = (message: ToWorker) => worker.postMessage(message);
 
-const run = element<HTMLButtonElement>("run");
 const optimizer = element<HTMLSelectElement>("optimizer");
 const rate = element<HTMLInputElement>("rate");
 const seed = element<HTMLInputElement>("seed");
@@ -17,15 +16,9 @@ const lossChart = new Chart(element("loss-chart"), "loss");
 const accuracyChart = new Chart(element("accuracy-chart"), "accuracy", [0, 1]);
 const pad = new Pad(element<HTMLCanvasElement>("pad"), (pixels) => tell({ type: "draw", pixels }));
 
-let isRunning = false;
 let examples: Float32Array | undefined;
 let lastAccuracy = 0;
 let lowestLoss = Infinity;
-
-function setRunning(value: boolean) {
-  isRunning = value;
-  run.textContent = value ? "Pause" : "Train";
-}
 
 function settings() {
   return { seed: Math.max(0, Math.floor(Number(seed.value) || 0)), optimizer: optimizer.value as OptimizerName, rate: rateAt(Number(rate.value)) };
@@ -39,21 +32,12 @@ function showRate() {
 }
 
 function reset() {
-  setRunning(false);
+  training.stop();
   showError(undefined);
   tell({ type: "reset", ...settings() });
 }
 
-run.onclick = () => {
-  setRunning(!isRunning);
-  announce(isRunning ? "Training." : "Paused.", true);
-  tell({ type: isRunning ? "run" : "pause" });
-};
-element("step").onclick = () => {
-  setRunning(false);
-  tell({ type: "step" });
-};
-element("reset").onclick = reset;
+const training = trainingButtons(tell, reset, announce);
 seed.onchange = reset;
 optimizer.onchange = () => tell({ type: "optimizer", ...settings() });
 rate.oninput = () => {
@@ -163,7 +147,7 @@ function hear(message: FromWorker) {
       optimizer.value = message.settings.optimizer;
       rate.value = String(Math.log10(message.settings.rate));
       showRate();
-      setRunning(false);
+      training.stop();
       element("parameters").textContent = count.format(message.parameters);
       for (const id of ["loss", "epoch", "speed", "memory"]) element(id).textContent = "–";
       hear({ type: "own", count: message.own });
@@ -174,7 +158,7 @@ function hear(message: FromWorker) {
       lowestLoss = Math.min(lowestLoss, message.loss);
       element("loss").textContent = message.loss.toFixed(4);
       element("epoch").textContent = String(message.epoch + 1);
-      if (isRunning) element("speed").textContent = count.format(message.speed);
+      if (training.isRunning()) element("speed").textContent = count.format(message.speed);
       element("memory").textContent = bytes(message.memory);
       element("module").textContent = bytes(message.module);
       element("loss").dataset.step = String(message.step);
@@ -206,7 +190,7 @@ function hear(message: FromWorker) {
       return announce("Saved, with the optimizer's state.", true);
     }
     case "error":
-      setRunning(false);
+      training.stop();
       return showError(message.text);
   }
 }

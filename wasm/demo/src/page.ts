@@ -19,6 +19,27 @@ export function announcer(id: string, milliseconds = 4000) {
   };
 }
 
+/** The buttons that train, pause, make a step and start anew; what is returned stops a training that the worker has ended. */
+export function trainingButtons(tell: (message: { type: "run" | "pause" | "step" }) => void, reset: () => void, announce: (text: string, now: boolean) => void) {
+  const run = element<HTMLButtonElement>("run");
+  let isRunning = false;
+  const set = (value: boolean) => {
+    isRunning = value;
+    run.textContent = value ? "Pause" : "Train";
+  };
+  run.onclick = () => {
+    set(!isRunning);
+    announce(isRunning ? "Training." : "Paused.", true);
+    tell({ type: isRunning ? "run" : "pause" });
+  };
+  element("step").onclick = () => {
+    set(false);
+    tell({ type: "step" });
+  };
+  element("reset").onclick = reset;
+  return { stop: () => set(false), isRunning: () => isRunning };
+}
+
 export function showError(text: string | undefined) {
   const alert = element("error");
   alert.hidden = text === undefined;

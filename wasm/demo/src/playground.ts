@@ -1,22 +1,19 @@
 // The playground: settings live in the address, training in the worker.
 
 import { Chart } from "./chart";
-import { announcer, drawValues, element, percent, rateAt, showError } from "./page";
+import { announcer, drawValues, element, percent, rateAt, showError, trainingButtons } from "./page";
 import { ACTIVATIONS, DATA, SIDE, type FromWorker, type Setup, type ToWorker } from "./playground.protocol";
 
 const worker = new Worker(new URL("./playground.worker.ts", import.meta.url), { type: "module" });
 const tell = (message: ToWorker) => worker.postMessage(message);
 
 const form = element<HTMLFormElement>("controls");
-const run = element<HTMLButtonElement>("run");
 const layers = element<HTMLSelectElement>("layers");
 const rate = element<HTMLInputElement>("rate");
 const noise = element<HTMLInputElement>("noise");
 const seed = element<HTMLInputElement>("seed");
 const announce = announcer("status");
 const chart = new Chart(element("loss-chart"), "loss");
-
-let isRunning = false;
 
 const chosen = (name: string) => new FormData(form).get(name) as string;
 
@@ -60,28 +57,14 @@ function recall() {
   seed.value = String(number("seed") ?? seed.value);
 }
 
-function setRunning(value: boolean) {
-  isRunning = value;
-  run.textContent = value ? "Pause" : "Train";
-}
-
 function reset() {
-  setRunning(false);
+  training.stop();
   showError(undefined);
   remember();
   tell({ type: "reset", setup: setup() });
 }
 
-run.onclick = () => {
-  setRunning(!isRunning);
-  announce(isRunning ? "Training." : "Paused.", true);
-  tell({ type: isRunning ? "run" : "pause" });
-};
-element("step").onclick = () => {
-  setRunning(false);
-  tell({ type: "step" });
-};
-element("reset").onclick = reset;
+const training = trainingButtons(tell, reset, announce);
 rate.oninput = () => {
   remember();
   tell({ type: "rate", rate: setup().rate });
@@ -167,7 +150,7 @@ function hear(message: FromWorker) {
       if (message.step > 0) announce(`Step ${count.format(message.step)}, loss ${message.loss.toFixed(3)}, accuracy ${percent(message.accuracy)}.`);
       return;
     case "error":
-      setRunning(false);
+      training.stop();
       return showError(message.text);
   }
 }
