@@ -1,14 +1,16 @@
-//! Hands the linker the memory layout of the board that stands for the target.
+//! Hands the linker the memory layout of the board that stands for the target: the firmware's.
 
 use std::{env, error::Error, fs, path::PathBuf};
 
+const MEMORY: &str = "../firmware-example/memory";
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed=memory");
+    println!("cargo:rerun-if-changed={MEMORY}");
     if env::var("CARGO_CFG_TARGET_OS")? != "none" {
         return Ok(());
     }
-    let layout = PathBuf::from("memory").join(format!("{}.x", env::var("TARGET")?));
+    let layout = PathBuf::from(MEMORY).join(format!("{}.x", env::var("TARGET")?));
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     fs::copy(layout, out_dir.join("memory.x"))?;
     println!("cargo:rustc-link-search={}", out_dir.display());

@@ -12,6 +12,7 @@
 //! operations and all. Both run in turns, in blocks that begin with fresh parameters, and the median block counts, since
 //! machines drift; compare the ratio, not the times of two runs.
 
+mod nets;
 mod workloads;
 
 use std::{

@@ -4,6 +4,7 @@ use core::convert::Infallible;
 
 use embedded_storage::nor_flash::NorFlash;
 use slabgrad::checkpoint::{Aligned, Contents, FlashError, Image, ImageError, SaveError, Sink, Slots, UserBytes};
+use slabgrad::metrics::argmax;
 use slabgrad::optim::{Linear, Schedule};
 use slabgrad::prelude::*;
 
@@ -157,9 +158,8 @@ impl Learner<'_> {
         while let Some(class) = samples.next(self.sample) {
             self.setup.infer.run(&mut self.memory, &[self.sample])?;
             let logits = self.setup.infer.output(&self.memory, "logits").unwrap_or_default();
-            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-            let found = (0_u16..).zip(logits).find(|&(_, &logit)| logit >= largest).map(|(class, _)| f32::from(class));
-            accuracy.right += u32::from(found == Some(class));
+            let found = argmax(logits).and_then(|class| u16::try_from(class).ok());
+            accuracy.right += u32::from(found.map(f32::from) == Some(class));
             accuracy.of += 1;
         }
         Ok(accuracy)

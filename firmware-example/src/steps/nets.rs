@@ -4,51 +4,8 @@
 
 use slabgrad::prelude::*;
 
-/// MLP of two layers.
-pub const fn w1<B: Backend>() -> Graph<B> {
-    let mut g = Graph::new();
-    let x = g.input::<R2<16, 64>>("x");
-    let label = g.class_indices::<16>("label");
-    let h: Var<R2<16, 32>> = g.linear("fc1", x);
-    let h = g.relu(h);
-    let logits: Var<R2<16, 10>> = g.linear("fc2", h);
-    let loss = g.cross_entropy(logits, label);
-    g.loss(loss);
-    g
-}
-
-/// MLP of three layers.
-pub const fn w2<B: Backend>() -> Graph<B> {
-    let mut g = Graph::new();
-    let x = g.input::<R2<32, 784>>("x");
-    let label = g.class_indices::<32>("label");
-    let h: Var<R2<32, 256>> = g.linear("fc1", x);
-    let h = g.relu(h);
-    let h: Var<R2<32, 128>> = g.linear("fc2", h);
-    let h = g.relu(h);
-    let logits: Var<R2<32, 10>> = g.linear("fc3", h);
-    let loss = g.cross_entropy(logits, label);
-    g.loss(loss);
-    g
-}
-
-/// CNN on images of 28 x 28.
-pub const fn w3<B: Backend>() -> Graph<B> {
-    let mut g = Graph::new();
-    let x = g.input::<R4<32, 1, 28, 28>>("x");
-    let label = g.class_indices::<32>("label");
-    let h: Var<R4<32, 16, 28, 28>> = g.conv2d("conv1", x, Conv2d::kernel(3).padding(1));
-    let h = g.relu(h);
-    let h: Var<R4<32, 32, 14, 14>> = g.conv2d("conv2", h, Conv2d::kernel(3).stride(2).padding(1));
-    let h = g.relu(h);
-    let h: Var<R2<32, 6272>> = g.flatten(h);
-    let h: Var<R2<32, 64>> = g.linear("fc1", h);
-    let h = g.relu(h);
-    let logits: Var<R2<32, 4>> = g.linear("fc2", h);
-    let loss = g.cross_entropy(logits, label);
-    g.loss(loss);
-    g
-}
+#[path = "../../../benches/steps/nets.rs"]
+pub(crate) mod workloads;
 
 /// Exclusive or, by eight hidden units.
 pub const fn xor() -> Graph {

@@ -11,4 +11,4 @@ use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
 use steps::{measure, nets, step};
 
-step!(Fast<f32>, nets::w1::<Fast<f32>>(), Training::with::<Adam>(), 16 samples of 64, 10 classes);
+step!(Fast<f32>, nets::workloads::w1::<Fast<f32>, 16>(), Training::with::<Adam>(), 16 samples of 64, 10 classes);

@@ -10,4 +10,4 @@ use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
 use steps::{measure, nets, step};
 
-step!(Strict<f32>, nets::w1::<Strict<f32>>(), Training::with::<Adam>().fused(), 16 samples of 64, 10 classes);
+step!(Strict<f32>, nets::workloads::w1::<Strict<f32>, 16>(), Training::with::<Adam>().fused(), 16 samples of 64, 10 classes);

@@ -10,4 +10,4 @@ use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
 use steps::{measure, nets, step};
 
-step!(Strict<f32>, nets::w2::<Strict<f32>>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);
+step!(Strict<f32>, nets::workloads::w2::<Strict<f32>, 32>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);

@@ -11,4 +11,4 @@ use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
 use steps::{measure, nets, step};
 
-step!(Fast<f32>, nets::w2::<Fast<f32>>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);
+step!(Fast<f32>, nets::workloads::w2::<Fast<f32>, 32>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);
