@@ -9,6 +9,7 @@ mod panel;
 mod real;
 #[cfg(feature = "std")]
 pub(crate) mod registry;
+pub(crate) mod runs;
 mod sqrt;
 pub(crate) mod tile;
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]

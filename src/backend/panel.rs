@@ -114,10 +114,12 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
 ) {
     // How many rows of `b` hold `N` elements from the panel's first column on, be they the panel's or the next row's.
     let whole = if b.side == 1 && b_len >= N { k.min((b_len - N) / b.step.max(1) + 1) } else { 0 };
+    // They are read in place unless so few that turning to the result twice costs more than a copy of them all.
+    let in_place = whole >= K || 8 * (k - whole) <= whole;
     // SAFETY: tiles read `N` elements of the first `whole` rows in place, and of the others from the copy.
     unsafe {
         let mut done = 0;
-        if whole == k || whole >= K {
+        if in_place {
             rows::<B, M, N>(m, whole, a, Panel { at: b.at, step: b.step, width }, out);
             done = whole;
         }

@@ -7,8 +7,9 @@
 
 use core::ops::Range;
 
-use super::window::{Window2d, pack, source, unpack};
+use super::window::{Window2d, pack, unpack};
 use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes, relu};
+use crate::backend::runs::{Place, Runs};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Id, Name, Var};
@@ -175,16 +176,6 @@ struct Block {
     rows: usize,
 }
 
-/// A run of pixels of one row of a block, as one tap meets it.
-struct Run {
-    /// Where the row's pixels start among the block's columns.
-    at: usize,
-    /// Which of them lie in the image, the others in the padding beside it.
-    columns: Range<usize>,
-    /// Where the first of these lies in the group's channels; `None` in the padding above or below.
-    image: Option<usize>,
-}
-
 impl Geometry {
     pub(super) fn new(args: &Args) -> Self {
         let [channels, height, width, outputs, out_height, out_width, groups, kernel, stride, padding, dilation, _] =
@@ -236,47 +227,71 @@ impl Geometry {
         }
     }
 
-    /// Calls `each` with every run of pixels in which one tap meets one row of the block. Rows of the block are outermost,
-    /// then the columns of the window.
-    #[inline(always)]
-    fn for_each_run(&self, block: &Block, mut each: impl FnMut(Run)) {
-        for row in 0..block.rows {
-            for q in 0..self.kernel[1] {
-                let (columns, first) = self.columns(q);
-                for c in 0..self.channels {
-                    for p in 0..self.kernel[0] {
-                        let (stride, dilation, padding) = (self.stride[0], self.dilation[0], self.padding[0]);
-                        let line = source(block.first_row + row, p, stride, dilation, padding, self.height);
-                        let image = line.map(|line| c * self.plane() + line * self.width + first);
-                        let tap = (c * self.kernel[0] + p) * self.kernel[1] + q;
-                        let at = (tap * block.rows + row) * self.out_width;
-                        each(Run { at, columns: columns.clone(), image });
-                    }
+    /// Along `axis`: which of `count` positions `step` apart, the first of them at `first` on the padded image, lie in the image,
+    /// and where the first of these lies there.
+    fn inside(&self, axis: usize, first: usize, step: usize, count: usize) -> (Range<usize>, usize) {
+        let (len, padding) = ([self.height, self.width][axis], self.padding[axis]);
+        let until = |end: usize| end.saturating_sub(first).div_ceil(step.max(1)).min(count);
+        let (start, end) = (until(padding), until(len + padding));
+        (start..end, (first + start * step).saturating_sub(padding))
+    }
+
+    /// Gathers the block's columns: the pixels of a tap are neighbours.
+    fn gather<E: Real>(&self, block: &Block, image: &[E], columns: &mut [E]) {
+        let image = image.get(block.x..).unwrap_or_default();
+        let [down, across] = self.kernel;
+        let pixels = block.rows * self.out_width;
+        for q in 0..across {
+            let (pixels_inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+            for p in 0..down {
+                let first = block.first_row * self.stride[0] + p * self.dilation[0];
+                let (rows, line) = self.inside(0, first, self.stride[0], block.rows);
+                let taps = columns.get_mut((p * across + q) * pixels..).unwrap_or_default();
+                if rows.len() * pixels_inside.len() < pixels {
+                    let of_each_channel = taps.chunks_mut((down * across * pixels).max(1)).take(self.channels);
+                    of_each_channel.filter_map(|tap| tap.get_mut(..pixels)).for_each(|tap| tap.fill(E::ZERO));
                 }
+                let runs = Runs {
+                    count: [self.channels, rows.len()],
+                    len: pixels_inside.len(),
+                    dense: Place {
+                        at: rows.start * self.out_width + pixels_inside.start,
+                        step: [down * across * pixels, self.out_width],
+                    },
+                    image: Place { at: line * self.width + column, step: [self.plane(), self.stride[0] * self.width] },
+                    stride: self.stride[1],
+                };
+                runs.gather(image, taps);
             }
         }
     }
 
-    /// The columns of the output at which column `q` of the window lies in the image, and where it lies at the first.
-    fn columns(&self, q: usize) -> (Range<usize>, usize) {
-        let (stride, offset, padding) = (self.stride[1].max(1), q * self.dilation[1], self.padding[1]);
-        let end = (self.width + padding).saturating_sub(offset).div_ceil(stride).min(self.out_width);
-        let start = padding.saturating_sub(offset).div_ceil(stride).min(end);
-        (start..end, (start * stride + offset).saturating_sub(padding))
-    }
-
-    /// Gathers the block's columns: the pixels of a tap are neighbours.
-    fn gather<E: Real>(&self, block: &Block, x: &[E], columns: &mut [E]) {
-        let x = x.get(block.x..).unwrap_or_default();
-        self.for_each_run(block, |run| {
-            let to = columns.get_mut(run.at..run.at + self.out_width).unwrap_or_default();
-            let from = run.image.and_then(|image| x.get(image..)).unwrap_or_default();
-            if from.is_empty() || run.columns.len() < to.len() {
-                to.fill(E::ZERO);
+    /// Adds the block's columns to the image, in ascending order of row and column of the window.
+    fn add_columns<E: Real>(&self, block: &Block, columns: &[E], image: &mut [E]) {
+        let image = image.get_mut(block.x..).unwrap_or_default();
+        let [down, across] = self.kernel;
+        let pixels = block.rows * self.out_width;
+        for row in 0..block.rows {
+            let first = (block.first_row + row) * self.stride[0];
+            let (taps, line) = self.inside(0, first, self.dilation[0], down);
+            for q in 0..across {
+                let (inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+                let runs = Runs {
+                    count: [self.channels, taps.len()],
+                    len: inside.len(),
+                    dense: Place {
+                        at: (taps.start * across + q) * pixels + row * self.out_width + inside.start,
+                        step: [down * across * pixels, across * pixels],
+                    },
+                    image: Place {
+                        at: line * self.width + column,
+                        step: [self.plane(), self.dilation[0] * self.width],
+                    },
+                    stride: self.stride[1],
+                };
+                runs.scatter(columns, image);
             }
-            let to = to.get_mut(run.columns).unwrap_or_default();
-            copy_every(self.stride[1], from, to);
-        });
+        }
     }
 
     /// Elements of a sample's input.
@@ -321,14 +336,7 @@ impl Geometry {
             let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: 1, col: taps };
             let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
             B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
-            let image_of_group = image.get_mut(block.x..).unwrap_or_default();
-            geometry.for_each_run(&block, |run| {
-                let Some(to) = run.image.and_then(|image| image_of_group.get_mut(image..)) else {
-                    return;
-                };
-                let from = columns.get(run.at..).and_then(|row| row.get(run.columns)).unwrap_or_default();
-                add_to_every(geometry.stride[1], to, from);
-            });
+            geometry.add_columns(&block, columns, image);
         });
     }
 
@@ -348,58 +356,6 @@ impl Geometry {
             let weight = weight.get_mut(block.weight..).unwrap_or_default();
             B::matmul([geometry.outputs, taps, pixels], maps, columns, weight, taps, Start::Output);
         });
-    }
-}
-
-/// Copies every `stride`-th element of `from`, as many as there is room for.
-#[inline(always)]
-fn copy_every<E: Real>(stride: usize, from: &[E], to: &mut [E]) {
-    match stride {
-        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to = from),
-        // The usual one besides, four at a time.
-        2 => {
-            let (fours, eights) = (to.as_chunks_mut::<4>().0, from.as_chunks::<8>().0);
-            for (to, from) in fours.iter_mut().zip(eights) {
-                *to = [from[0], from[2], from[4], from[6]];
-            }
-            let mut i = 4 * fours.len().min(eights.len());
-            while let (Some(to), Some(&from)) = (to.get_mut(i), from.get(2 * i)) {
-                *to = from;
-                i += 1;
-            }
-        }
-        _ => {
-            for (to, from) in to.iter_mut().zip(from.chunks(stride.max(1))) {
-                *to = from.first().copied().unwrap_or_default();
-            }
-        }
-    }
-}
-
-/// Adds the elements of `from` to every `stride`-th of `to`.
-#[inline(always)]
-fn add_to_every<E: Real>(stride: usize, to: &mut [E], from: &[E]) {
-    match stride {
-        1 => to.iter_mut().zip(from).for_each(|(to, &from)| *to += from),
-        2 => {
-            let (eights, fours) = (to.as_chunks_mut::<8>().0, from.as_chunks::<4>().0);
-            for (to, from) in eights.iter_mut().zip(fours) {
-                to[0] += from[0];
-                to[2] += from[1];
-                to[4] += from[2];
-                to[6] += from[3];
-            }
-            let mut i = 4 * fours.len().min(eights.len());
-            while let (Some(to), Some(&from)) = (to.get_mut(2 * i), from.get(i)) {
-                *to += from;
-                i += 1;
-            }
-        }
-        _ => {
-            for (to, &from) in to.chunks_mut(stride.max(1)).zip(from) {
-                to.iter_mut().take(1).for_each(|to| *to += from);
-            }
-        }
     }
 }
 
