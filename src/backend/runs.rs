@@ -12,6 +12,8 @@ pub(crate) struct Runs {
     pub(crate) dense: Place,
     pub(crate) image: Place,
     pub(crate) stride: usize,
+    /// Elements before and after each run in dense memory that [`Runs::gather`] sets to zero.
+    pub(crate) zeros: [usize; 2],
 }
 
 /// Where the first run begins, and how far the next ones lie from it in both directions.
@@ -37,8 +39,15 @@ impl Runs {
             return;
         }
         let (from, to, len) = (image.as_ptr(), dense.as_mut_ptr(), self.len);
-        // SAFETY: all runs fit.
+        let [before, after] = self.zeros;
+        // SAFETY: all runs fit, and what becomes zero around them.
         unsafe {
+            if before + after > 0 {
+                self.each(|dense, _| {
+                    zero(to.add(dense - before), before);
+                    zero(to.add(dense + len), after);
+                });
+            }
             match self.stride {
                 1 => self.each(|dense, image| copy::<E, 1>(from.add(image), to.add(dense), len)),
                 2 => self.each(|dense, image| copy::<E, 2>(from.add(image), to.add(dense), len)),
@@ -73,8 +82,10 @@ impl Runs {
             return false;
         }
         let extent = (self.len - 1).checked_mul(self.stride).and_then(|last| last.checked_add(1));
+        let [before, after] = self.zeros;
         let fit = extent.is_some_and(|extent| self.image.fits(self.count, extent, image))
-            && self.dense.fits(self.count, self.len, dense);
+            && before <= self.dense.at
+            && self.len.checked_add(after).is_some_and(|len| self.dense.fits(self.count, len, dense));
         debug_assert!(fit, "runs do not fit: {:?} of {} elements", self.count, self.len);
         fit
     }
@@ -92,6 +103,23 @@ impl Runs {
             }
             dense += self.dense.step[0];
             image += self.image.step[0];
+        }
+    }
+}
+
+/// Sets few elements to zero.
+///
+/// # Safety
+/// `len` elements can be written.
+#[inline(always)]
+unsafe fn zero<E: Real>(to: *mut E, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Nearly always one, for which a call is long.
+        match len {
+            0 => {}
+            1 => *to = E::ZERO,
+            _ => (0..len).for_each(|i| *to.add(i) = E::ZERO),
         }
     }
 }
@@ -179,16 +207,21 @@ mod tests {
                 let runs = Runs {
                     count: [2, 3],
                     len,
-                    dense: Place { at: 2, step: [70, 20] },
+                    dense: Place { at: 2, step: [70, 23] },
                     image: Place { at: 5, step: [180, 58] },
                     stride,
+                    zeros: [2, 1],
                 };
                 let places = |each: &mut dyn FnMut(usize, usize)| {
                     for (i, j) in (0..2).flat_map(|i| (0..3).map(move |j| (i, j))) {
-                        (0..len).for_each(|l| each(2 + 70 * i + 20 * j + l, 5 + 180 * i + 58 * j + l * stride));
+                        (0..len).for_each(|l| each(2 + 70 * i + 23 * j + l, 5 + 180 * i + 58 * j + l * stride));
                     }
                 };
-                let (mut dense, mut want) = ([-1.0; 135], [-1.0; 135]);
+                let (mut dense, mut want) = ([-1.0; 138], [-1.0; 138]);
+                for run in [0, 23, 46, 70, 93, 116] {
+                    want[run..run + 2].fill(0.0);
+                    want[run + 2 + len] = 0.0;
+                }
                 places(&mut |to, from| want[to] = image[from]);
                 runs.gather(&image, &mut dense);
                 assert_eq!(dense, want, "{len} elements, stride {stride}");
@@ -204,7 +237,7 @@ mod tests {
     #[cfg_attr(debug_assertions, should_panic(expected = "runs do not fit"))]
     fn nothing_is_done_beyond_the_end() {
         let place = || Place { at: 1, step: [4, 4] };
-        let runs = Runs { count: [1, 2], len: 4, dense: place(), image: place(), stride: 1 };
+        let runs = Runs { count: [1, 2], len: 4, dense: place(), image: place(), stride: 1, zeros: [0; 2] };
         let mut dense = [7.0_f32; 8];
         runs.gather(&[1.0; 9], &mut dense);
         assert_eq!(dense, [7.0; 8]);

@@ -42,7 +42,7 @@ pub(super) const fn args(sizes: &Sizes, window: &Window2d) -> (Args, usize) {
     ]);
     let groups = if sizes.groups == 0 { 1 } else { sizes.groups };
     let taps = sizes.channels / groups * window.size[0] * window.size[1];
-    (args, taps * block_rows(sizes.maps[0], sizes.maps[1]) * sizes.maps[1])
+    (args, taps * block_rows(taps, sizes.maps[0], sizes.maps[1]) * sizes.maps[1])
 }
 
 /// The spec of a convolution `op` of an image `[n, c, h, w]`; the caller has checked the number of axes.
@@ -143,9 +143,13 @@ pub(super) const fn record<B: Backend, const N: usize, S: Dims>(
     }
 }
 
-/// How many rows of the output are worked on at a time: enough pixels to fill registers, no more scratch than that needs.
-const fn block_rows(height: usize, width: usize) -> usize {
-    let rows = 16_usize.div_ceil(if width == 0 { 1 } else { width });
+/// How many rows of the output are worked on at a time: enough pixels to fill registers, and more where that takes no more than
+/// 512 elements of scratch.
+const fn block_rows(taps: usize, height: usize, width: usize) -> usize {
+    let width = if width == 0 { 1 } else { width };
+    let taps = if taps == 0 { 1 } else { taps };
+    let (needed, affordable) = (16_usize.div_ceil(width), 512 / taps / width);
+    let rows = if affordable > needed { affordable } else { needed };
     if rows < height { rows } else { height }
 }
 
@@ -212,7 +216,7 @@ impl Geometry {
     /// Calls `each` for every block, samples outermost.
     fn for_each_block(&self, y_len: usize, mut each: impl FnMut(&Self, Block)) {
         let sample = self.groups * self.outputs * self.out_plane();
-        let rows_at_a_time = block_rows(self.out_height, self.out_width).max(1);
+        let rows_at_a_time = block_rows(self.taps(), self.out_height, self.out_width).max(1);
         for n in 0..y_len / sample.max(1) {
             for g in 0..self.groups {
                 let mut first_row = 0;
@@ -242,24 +246,25 @@ impl Geometry {
         let [down, across] = self.kernel;
         let pixels = block.rows * self.out_width;
         for q in 0..across {
-            let (pixels_inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+            let (inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
             for p in 0..down {
                 let first = block.first_row * self.stride[0] + p * self.dilation[0];
                 let (rows, line) = self.inside(0, first, self.stride[0], block.rows);
                 let taps = columns.get_mut((p * across + q) * pixels..).unwrap_or_default();
-                if rows.len() * pixels_inside.len() < pixels {
+                if rows.len() < block.rows || inside.is_empty() {
                     let of_each_channel = taps.chunks_mut((down * across * pixels).max(1)).take(self.channels);
                     of_each_channel.filter_map(|tap| tap.get_mut(..pixels)).for_each(|tap| tap.fill(E::ZERO));
                 }
                 let runs = Runs {
                     count: [self.channels, rows.len()],
-                    len: pixels_inside.len(),
+                    len: inside.len(),
                     dense: Place {
-                        at: rows.start * self.out_width + pixels_inside.start,
+                        at: rows.start * self.out_width + inside.start,
                         step: [down * across * pixels, self.out_width],
                     },
                     image: Place { at: line * self.width + column, step: [self.plane(), self.stride[0] * self.width] },
                     stride: self.stride[1],
+                    zeros: [inside.start, self.out_width - inside.end],
                 };
                 runs.gather(image, taps);
             }
@@ -288,6 +293,7 @@ impl Geometry {
                         step: [self.plane(), self.dilation[0] * self.width],
                     },
                     stride: self.stride[1],
+                    zeros: [0; 2],
                 };
                 runs.scatter(columns, image);
             }
