@@ -399,12 +399,17 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     }
 }
 
-/// The gradient for its input.
+/// The gradient for its input, sample by sample.
 pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    if !call.add {
-        call.dx.fill(B::Elem::ZERO);
+    let geometry = Geometry::new(call.args);
+    let maps = geometry.maps_len();
+    for (n, dx) in call.dx.chunks_exact_mut(geometry.image_len().max(1)).enumerate() {
+        if !call.add {
+            dx.fill(B::Elem::ZERO);
+        }
+        let dy = call.dy.get(n * maps..(n + 1) * maps).unwrap_or_default();
+        geometry.scatter::<B>(dx, call.x[1], dy, call.scratch);
     }
-    Geometry::new(call.args).scatter::<B>(call.dx, call.x[1], call.dy, call.scratch);
 }
 
 /// The gradient for its weight.
