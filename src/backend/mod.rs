@@ -11,6 +11,7 @@ mod real;
 pub(crate) mod registry;
 pub(crate) mod runs;
 mod sqrt;
+pub(crate) mod threads;
 pub(crate) mod tile;
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 pub(crate) mod vfp;

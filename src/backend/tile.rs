@@ -8,6 +8,7 @@
 
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{self, Out};
+use super::threads::{self, Each};
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp;
 use super::{Backend, Real};
@@ -41,6 +42,8 @@ impl Start {
     }
 }
 
+/// Threads share the rows of a product by multiples of this: the largest tile has as many.
+const ROWS_OF_A_PART: usize = 8;
 /// Rows of a full tile.
 const MR: usize = 4;
 /// Columns of a full tile: two 128-bit vectors, or what a core without vectors has registers for.
@@ -133,7 +136,12 @@ pub(crate) fn matmul<B: Backend>(
         kernel([m, n, k], a, b, c, c_row, start);
         return;
     }
-    dispatch::<B, _>(Product { sizes: [m, n, k], a, b, c, c_row, keep: start == Start::Output });
+    let keep = start == Start::Output;
+    let data = (Each(a.data, a.row), Each(c, c_row));
+    threads::share(threads::parts(m * n * k), ROWS_OF_A_PART, 0..m, data, &|rows, (Each(data, _), Each(c, _))| {
+        let a = Matrix { data, ..a };
+        dispatch::<B, _>(Product { sizes: [rows.len(), n, k], a, b, c, c_row, keep });
+    });
 }
 
 /// A product whose three matrices lie within their slices.

@@ -10,6 +10,7 @@ use core::ops::Range;
 use super::window::{Window2d, pack, unpack};
 use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes, relu};
 use crate::backend::runs::{Place, Runs};
+use crate::backend::threads::{Each, Scratch, parts, share};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Id, Name, Var};
@@ -171,9 +172,9 @@ pub(super) struct Geometry {
 
 /// A block of rows of the output of one sample and one group.
 struct Block {
-    /// Where the group's channels of the sample start in `x`, and where its weights start.
+    /// Where the group's channels of the sample start in `x`, and its first output.
     x: usize,
-    weight: usize,
+    first_output: usize,
     /// Where the block starts in `y`.
     y: usize,
     first_row: usize,
@@ -224,7 +225,7 @@ impl Geometry {
                     let rows = rows_at_a_time.min(self.out_height - first_row);
                     let x = (n * self.groups + g) * self.channels * self.plane();
                     let y = (n * self.groups + g) * self.outputs * self.out_plane() + first_row * self.out_width;
-                    each(self, Block { x, weight: g * self.outputs * self.taps(), y, first_row, rows });
+                    each(self, Block { x, first_output: g * self.outputs, y, first_row, rows });
                     first_row += rows;
                 }
             }
@@ -322,7 +323,8 @@ impl Geometry {
         self.for_each_block(maps.len(), |geometry, block| {
             let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
             geometry.gather(&block, image, columns);
-            let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: taps, col: 1 };
+            let weight =
+                Matrix { data: weight.get(block.first_output * taps..).unwrap_or_default(), row: taps, col: 1 };
             let columns = Matrix { data: columns, row: pixels, col: 1 };
             let maps = maps.get_mut(block.y..).unwrap_or_default();
             B::matmul([geometry.outputs, pixels, taps], weight, columns, maps, geometry.out_plane(), start);
@@ -339,28 +341,52 @@ impl Geometry {
     ) {
         self.for_each_block(maps.len(), |geometry, block| {
             let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
-            let weight = Matrix { data: weight.get(block.weight..).unwrap_or_default(), row: 1, col: taps };
+            let weight =
+                Matrix { data: weight.get(block.first_output * taps..).unwrap_or_default(), row: 1, col: taps };
             let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
             B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
             geometry.add_columns(&block, columns, image);
         });
     }
 
-    /// Adds to the weights' gradient the products of the image and the maps.
+    /// Adds to the weights' gradient the products of the image and the maps. Threads share the outputs; each gathers the columns for
+    /// itself.
     pub(super) fn correlate<B: Backend>(
         &self,
         image: &[B::Elem],
         maps: &[B::Elem],
         weight: &mut [B::Elem],
+        scratch: &mut [B::Elem],
+    ) {
+        let (outputs, parts) = (self.groups * self.outputs, parts(maps.len() * self.taps()));
+        let data = (Each(weight, self.taps()), Scratch::new(scratch));
+        share(parts, 8, 0..outputs, data, &|outputs, (Each(weight, _), scratch)| {
+            scratch.lend(|scratch| self.correlate_outputs::<B>(image, maps, outputs, weight, scratch));
+        });
+    }
+
+    /// The same for some outputs, whose weights these are.
+    fn correlate_outputs<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        maps: &[B::Elem],
+        outputs: Range<usize>,
+        weight: &mut [B::Elem],
         columns: &mut [B::Elem],
     ) {
         self.for_each_block(maps.len(), |geometry, block| {
             let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
+            let first = block.first_output.max(outputs.start);
+            let count = (block.first_output + geometry.outputs).min(outputs.end).saturating_sub(first);
+            if count == 0 {
+                return;
+            }
             geometry.gather(&block, image, columns);
-            let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
+            let maps = maps.get(block.y + (first - block.first_output) * geometry.out_plane()..).unwrap_or_default();
+            let maps = Matrix { data: maps, row: geometry.out_plane(), col: 1 };
             let columns = Matrix { data: columns, row: 1, col: pixels };
-            let weight = weight.get_mut(block.weight..).unwrap_or_default();
-            B::matmul([geometry.outputs, taps, pixels], maps, columns, weight, taps, Start::Output);
+            let weight = weight.get_mut((first - outputs.start) * taps..).unwrap_or_default();
+            B::matmul([count, taps, pixels], maps, columns, weight, taps, Start::Output);
         });
     }
 }
@@ -388,28 +414,42 @@ pub(super) fn forward_relu<B: Backend>(call: ForwardCall<'_, B::Elem>) {
 
 /// Sample by sample, so that bias, products and what comes `then` find a sample's maps in the cache.
 #[inline(always)]
-fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [B::Elem])) {
+fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [B::Elem]) + Sync) {
     let geometry = Geometry::new(call.args);
     let [x, weight, bias] = call.x;
     let (image, maps) = (geometry.image_len().max(1), geometry.maps_len().max(1));
-    for (x, y) in x.chunks_exact(image).zip(call.y.chunks_exact_mut(maps)) {
-        let start = start_from_bias(y, bias, geometry.out_plane());
-        geometry.convolve::<B>(x, weight, y, call.scratch, start);
-        then(y);
-    }
+    let samples = call.y.len() / maps;
+    let data = (Each(x, image), Each(call.y, maps), Scratch::new(call.scratch));
+    let parts = parts(samples * maps * geometry.taps());
+    share(parts, 1, 0..samples, data, &|_, (Each(x, _), Each(y, _), scratch)| {
+        scratch.lend(|scratch| {
+            for (x, y) in x.chunks_exact(image).zip(y.chunks_exact_mut(maps)) {
+                let start = start_from_bias(y, bias, geometry.out_plane());
+                geometry.convolve::<B>(x, weight, y, scratch, start);
+                then(y);
+            }
+        });
+    });
 }
 
 /// The gradient for its input, sample by sample.
 pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
-    let maps = geometry.maps_len();
-    for (n, dx) in call.dx.chunks_exact_mut(geometry.image_len().max(1)).enumerate() {
-        if !call.add {
-            dx.fill(B::Elem::ZERO);
-        }
-        let dy = call.dy.get(n * maps..(n + 1) * maps).unwrap_or_default();
-        geometry.scatter::<B>(dx, call.x[1], dy, call.scratch);
-    }
+    let (image, maps) = (geometry.image_len().max(1), geometry.maps_len());
+    let samples = call.dx.len() / image;
+    let data = (Each(call.dx, image), Scratch::new(call.scratch));
+    let parts = parts(samples * maps * geometry.taps());
+    share(parts, 1, 0..samples, data, &|samples, (Each(dx, _), scratch)| {
+        scratch.lend(|scratch| {
+            for (n, dx) in samples.zip(dx.chunks_exact_mut(image)) {
+                if !call.add {
+                    dx.fill(B::Elem::ZERO);
+                }
+                let dy = call.dy.get(n * maps..(n + 1) * maps).unwrap_or_default();
+                geometry.scatter::<B>(dx, call.x[1], dy, scratch);
+            }
+        });
+    });
 }
 
 /// The gradient for its weight.

@@ -37,7 +37,7 @@ pub trait Optimizer<B: Backend>: 'static {
     /// How many slots of moments it keeps: three at the most.
     const SLOTS: usize;
     /// The coefficients of one step.
-    type Coefficients: 'static;
+    type Coefficients: Sync + 'static;
 
     /// Looks for a setting that it cannot have.
     ///

@@ -2,6 +2,7 @@
 
 use super::{Group, Optimizer};
 use crate::backend::dispatch::{Kernel, dispatch};
+use crate::backend::threads::{Each, parts, share};
 use crate::backend::{Backend, Real};
 
 /// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
@@ -15,6 +16,9 @@ pub(crate) const GATHERED: usize = 3;
 const OWN: usize = 4;
 /// The low part of the step count stays below this.
 const CARRY: usize = 1 << 20;
+
+/// Threads share an update by multiples of this: no vector is torn, and no line of the cache.
+const ELEMENTS_OF_A_PART: usize = 64;
 
 /// A count in the header.
 pub(crate) fn count_of<E: Real>(moments: &[E], at: usize) -> usize {
@@ -80,7 +84,12 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
     if let Some(kernel) = crate::backend::registry::update_kernel::<B, O>() {
         return kernel(coefficients, group, params, grads, moments);
     }
-    dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
+    let [a, b, c] = moments.map(|slot| Each(slot, 1));
+    let data = ((Each(params, 1), Each(grads, 1)), (a, b, c));
+    share(parts(grads.len()), ELEMENTS_OF_A_PART, 0..grads.len(), data, &|_, ((params, grads), (a, b, c))| {
+        let (params, grads, moments) = (params.0, grads.0, [a.0, b.0, c.0]);
+        dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
+    });
 }
 
 /// The operands of [`Optimizer::update`].
