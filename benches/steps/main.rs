@@ -3,6 +3,7 @@
 //! ```text
 //! cargo bench --bench steps                     the table
 //! cargo bench --bench steps -- W1               only workloads whose name begins so
+//! cargo bench --bench steps --features rayon -- threads   steps on two threads, beside those on one
 //! cargo bench --bench steps -- run W1 train 100 runs 100 steps, for counting instructions; W1-fast in Fast
 //! ```
 //!
@@ -48,6 +49,8 @@ fn main() {
                 None => run(&workloads::strict(), name, what, steps),
             }
         }
+        #[cfg(feature = "rayon")]
+        ["threads"] => threads(),
         [] => table(""),
         [filter] => table(filter),
         _ => panic!("what is {words:?}? See the head of benches/steps/main.rs"),
@@ -58,6 +61,28 @@ fn run<B: Backend<Elem = f32>>(workloads: &[Workload<B>], name: &str, what: What
     let mut ours = Ours::new(workloads.iter().find(|workload| workload.name == name).expect("a workload"));
     let loss = ours.run(what, steps).1;
     println!("loss {loss}, hash of the parameters {:016x}", ours.hash());
+}
+
+/// Steps on one thread and on two, in turns.
+#[cfg(feature = "rayon")]
+fn threads() {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+    let pools = [pool(1), pool(2)];
+    println!("{:<8} {:>11} {:>11} {:>6}", "Strict", "1 thread", "2 threads", "");
+    for workload in &workloads::strict() {
+        let mut ours = Ours::new(workload);
+        let steps = (BLOCK_SECONDS / (ours.run(What::Train, 3).0 / 3.0)).clamp(3.0, 300.0) as usize;
+        let (mut times, mut hashes) = ([const { Vec::new() }; 2], [0; 2]);
+        for _ in 0..BLOCKS {
+            for ((pool, times), hash) in pools.iter().zip(&mut times).zip(&mut hashes) {
+                times.push(pool.install(|| ours.run(What::Train, steps)).0 / steps as f64);
+                *hash = ours.hash();
+            }
+        }
+        assert_eq!(hashes[0], hashes[1], "two threads have the bits of one");
+        let [one, two] = times.map(median);
+        println!("{:<8} {:>8.1} µs {:>8.1} µs {:>6.2}", workload.name, one * 1e6, two * 1e6, one / two);
+    }
 }
 
 fn table(filter: &str) {
