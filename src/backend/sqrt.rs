@@ -1,8 +1,7 @@
 //! The square root as the machine's own instruction where it has one. It is correctly rounded on every path, so all give
 //! the same bits.
 //!
-//! Adam takes one root per parameter, and neither `core` nor `libm` emits the instruction of an ARM core with a
-//! floating-point unit. For a call of C's `sqrtf` the compiler does (and calls the function only for a NaN).
+//! Neither `core` nor `libm` emits the instruction of an ARM core with a floating-point unit.
 
 #![allow(unsafe_code)]
 
@@ -13,11 +12,19 @@ pub(super) fn sqrt_f32(x: f32) -> f32 {
     return x.sqrt();
     #[cfg(all(not(feature = "std"), target_arch = "arm", target_abi = "eabihf"))]
     {
-        unsafe extern "C" {
-            fn sqrtf(x: f32) -> f32;
+        let mut bits = x.to_bits();
+        // SAFETY: computes a number from a number, on a unit that the target has.
+        unsafe {
+            core::arch::asm!(
+                "vmov s0, {bits}",
+                "vsqrt.f32 s0, s0",
+                "vmov {bits}, s0",
+                bits = inout(reg) bits,
+                out("d0") _,
+                options(pure, nomem, nostack),
+            );
         }
-        // SAFETY: the C library's function, which `compiler_builtins` provides; it has no preconditions.
-        return unsafe { sqrtf(x) };
+        f32::from_bits(bits)
     }
     #[cfg(not(any(feature = "std", all(target_arch = "arm", target_abi = "eabihf"))))]
     libm::sqrtf(x)

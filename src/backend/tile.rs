@@ -70,14 +70,6 @@ impl<E> Walk<E> {
     }
 }
 
-#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-impl<E> Walk<E> {
-    fn cast<T>(self) -> Walk<T> {
-        let Self { at, side, step } = self;
-        Walk { at: at.cast(), side, step }
-    }
-}
-
 /// Whether the arithmetic is single precision that multiplies, rounds and adds.
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 fn is_single<B: Backend>() -> bool {
@@ -105,12 +97,9 @@ pub(crate) fn matmul<B: Backend>(
     if m == 0 || n == 0 {
         return;
     }
-    let zero = |c: &mut [B::Elem]| {
-        c.chunks_mut(c_row.max(1)).take(m).for_each(|row| row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO));
-    };
     if k == 0 {
         if start == Start::Zero {
-            zero(c);
+            c.chunks_mut(c_row.max(1)).take(m).for_each(|row| row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO));
         }
         return;
     }
@@ -123,14 +112,14 @@ pub(crate) fn matmul<B: Backend>(
     if !all_fit {
         return;
     }
-    // `vfp.rs` has one tile, which adds.
     #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-    let start = {
-        if start == Start::Zero {
-            zero(c);
-        }
-        Start::Output
-    };
+    if is_single::<B>() {
+        let walk = |matrix: Matrix<'_, B::Elem>, side, step| Walk { at: matrix.data.as_ptr().cast(), side, step };
+        let (a, b, keep) = (walk(a, a.row, a.col), walk(b, b.col, b.row), start == Start::Output);
+        // SAFETY: all three matrices lie within their slices, whose elements are `f32`, and `c` is borrowed exclusively.
+        unsafe { vfp::product([m, n, k], a, b, c.as_mut_ptr().cast(), c_row, keep) };
+        return;
+    }
     #[cfg(feature = "std")]
     if let Some(kernel) = super::registry::matmul_kernel() {
         kernel([m, n, k], a, b, c, c_row, start);
@@ -235,8 +224,7 @@ unsafe fn all_rows<B: Backend, const N: usize>(
     }
 }
 
-/// The tile, or one of its own for the machine: where there are vectors, a second copy knows that `b`'s columns are neighbours and
-/// loads them at once; a microcontroller's floating-point unit has one in its own instructions.
+/// The tile; where there are vectors, a second copy knows that `b`'s columns are neighbours and loads them at once.
 ///
 /// # Safety
 /// As [`tile`].
@@ -249,15 +237,8 @@ unsafe fn either_stride<B: Backend, const M: usize, const N: usize>(
     c_row: usize,
     keep: bool,
 ) {
-    // SAFETY: the caller's promise, handed on; elements and arithmetic are those that the other tile has.
+    // SAFETY: the caller's promise, handed on.
     unsafe {
-        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-        if (M, N) == (vfp::SIDE, vfp::SIDE) && is_single::<B>() {
-            let (a, b, c) = (a.cast(), b.cast(), c.cast::<f32>());
-            if keep && vfp::takes(a, b) {
-                return vfp::tile(k, a, b, c, c_row);
-            }
-        }
         if NR > 4 && N > 1 && b.side == 1 {
             tile::<B, M, N>(k, a, Walk { side: 1, ..b }, c, c_row, keep);
         } else {

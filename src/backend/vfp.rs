@@ -8,12 +8,13 @@
 
 use core::any::TypeId;
 use core::arch::asm;
+use core::mem::MaybeUninit;
 
 use super::Real;
 use super::tile::Walk;
 
 /// Rows and columns of the tile.
-pub(super) const SIDE: usize = 4;
+const SIDE: usize = 4;
 
 /// Adds the products of four values of `a` and four of `b` to the sums in `s0` to `s15`, row by row; `@row`: those of one value and
 /// four others to four sums.
@@ -31,255 +32,358 @@ macro_rules! products {
     };
 }
 
-/// The sums from `c`, the instructions, and the sums back to `c`.
-macro_rules! with_sums {
-    ($c:expr, $c_row:expr, [$($text:expr),* $(,)?], $($operands:tt)*) => {
-        asm!(
-            "vldmia {c}, {{s0-s3}}",
-            "add {c}, {c}, {c_row}",
-            "vldmia {c}, {{s4-s7}}",
-            "add {c}, {c}, {c_row}",
-            "vldmia {c}, {{s8-s11}}",
-            "add {c}, {c}, {c_row}",
-            "vldmia {c}, {{s12-s15}}",
-            $($text,)*
-            "vstmia {c}, {{s12-s15}}",
-            "sub {c}, {c}, {c_row}",
-            "vstmia {c}, {{s8-s11}}",
-            "sub {c}, {c}, {c_row}",
-            "vstmia {c}, {{s4-s7}}",
-            "sub {c}, {c}, {c_row}",
-            "vstmia {c}, {{s0-s3}}",
-            c = inout(reg) $c => _,
-            c_row = in(reg) $c_row * size_of::<f32>(),
-            $($operands)*
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
-            out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _,
-            options(nostack),
-        )
-    };
+/// What the tile reads and writes; strides are in bytes.
+#[repr(C)]
+struct Tile {
+    to: *mut f32,
+    to_row: usize,
+    /// What the sums start from.
+    from: *const f32,
+    from_row: usize,
+    k: usize,
+    a: *const f32,
+    a_side: usize,
+    a_step: usize,
+    b: *const f32,
+    b_side: usize,
+    b_step: usize,
 }
 
-/// The moments `m` and `v` after the gradient `g`, which is lost.
-#[rustfmt::skip]
-macro_rules! adam_moments {
-    ($g:literal, $m:literal, $v:literal) => {
-        concat!(
-            "vmul.f32 ", $m, ", ", $m, ", s16\n",
-            "vmla.f32 ", $m, ", s18, ", $g, "\n",
-            "vmul.f32 ", $g, ", ", $g, ", ", $g, "\n",
-            "vmul.f32 ", $v, ", ", $v, ", s17\n",
-            "vmla.f32 ", $v, ", s19, ", $g, "\n",
-        )
-    };
-}
-
-/// The parameter `p` after the moments `m` and `v`.
-#[rustfmt::skip]
-macro_rules! adam_step {
-    ($p:literal, $m:literal, $v:literal) => {
-        concat!(
-            "vsqrt.f32 s23, ", $v, "\n",
-            "vmov.f32 s24, s22\n",
-            "vmla.f32 s24, s23, s21\n",
-            "vmul.f32 s23, s20, ", $m, "\n",
-            "vdiv.f32 s23, s23, s24\n",
-            "vsub.f32 ", $p, ", ", $p, ", s23\n",
-        )
-    };
-}
-
-/// Whether [`tile`] takes these operands: elements have to be neighbours along `k`, or along the operand's side of the result, and
-/// `b`'s along its side unless `a`'s are neighbours along `k`.
-#[inline(always)]
-pub(super) fn takes(a: Walk<f32>, b: Walk<f32>) -> bool {
-    b.side == 1 && (a.side == 1 || a.step == 1) || a.step == 1 && b.step == 1
-}
-
-/// `c += a b` for four rows of `a` and four columns of `b`.
-///
-/// # Safety
-/// As the tile in `tile.rs`, for a `k` of at least 1 and operands that [`takes`] is true for.
-#[inline(always)]
-pub(super) unsafe fn tile(k: usize, a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize) {
-    // SAFETY: the instructions read `k` columns of four rows of `a`, `k` rows of four columns of `b`, and read and write four
-    // rows of four columns of `c`, all of which the caller promises. Pointers move past the last element at most once.
-    unsafe {
-        if b.side != 1 {
-            along_both(k, a, b, c, c_row);
-        } else if a.side == 1 {
-            with_sums!(
-                c, c_row,
-                [
-                    "tst {k}, #1",
-                    "bne 3f",
-                    "2:",
-                    "vldmia {a}, {{s16-s19}}",
-                    "add {a}, {a}, {a_step}",
-                    "vldmia {b}, {{s20-s23}}",
-                    "add {b}, {b}, {b_step}",
-                    products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
-                    // An odd number starts here.
-                    "3:",
-                    "vldmia {a}, {{s16-s19}}",
-                    "add {a}, {a}, {a_step}",
-                    "vldmia {b}, {{s20-s23}}",
-                    "add {b}, {b}, {b_step}",
-                    products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
-                    "subs {k}, {k}, #2",
-                    "bhi 2b",
-                ],
-                a = inout(reg) a.at => _,
-                a_step = in(reg) a.step * size_of::<f32>(),
-                b = inout(reg) b.at => _,
-                b_step = in(reg) b.step * size_of::<f32>(),
-                k = inout(reg) k => _,
-            );
-        } else {
-            with_sums!(
-                c, c_row,
-                [
-                    "subs {k}, {k}, #1",
-                    "beq 3f",
-                    "2:",
-                    "vldmia {a0}!, {{s16-s17}}",
-                    "vldmia {a1}!, {{s18-s19}}",
-                    "vldmia {a2}!, {{s20-s21}}",
-                    "vldmia {a3}!, {{s22-s23}}",
-                    "vldmia {b}, {{s24-s27}}",
-                    "add {b}, {b}, {b_step}",
-                    products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
-                    "vldmia {b}, {{s24-s27}}",
-                    "add {b}, {b}, {b_step}",
-                    products!("s17", "s19", "s21", "s23"; "s24", "s25", "s26", "s27"),
-                    "subs {k}, {k}, #2",
-                    "bhi 2b",
-                    "bne 4f",
-                    // The last of an odd number.
-                    "3:",
-                    "vldr s16, [{a0}]",
-                    "vldr s18, [{a1}]",
-                    "vldr s20, [{a2}]",
-                    "vldr s22, [{a3}]",
-                    "vldmia {b}, {{s24-s27}}",
-                    products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
-                    "4:",
-                ],
-                a0 = inout(reg) a.at => _,
-                a1 = inout(reg) a.skip(1).at => _,
-                a2 = inout(reg) a.skip(2).at => _,
-                a3 = inout(reg) a.skip(3).at => _,
-                b = inout(reg) b.at => _,
-                b_step = in(reg) b.step * size_of::<f32>(),
-                k = inout(reg) k => _,
+impl Tile {
+    /// Four rows of `a` times four columns of `b`, added to `from`. Elements have to be neighbours along `k`, or along the operand's
+    /// side of the result, and `b`'s along its side unless `a`'s are neighbours along `k`.
+    ///
+    /// # Safety
+    /// `k` columns of the rows, `k` rows of the columns and four rows of four neighbours of `from` can be read, those of `to` written.
+    /// `k` is at least 1.
+    #[inline(never)]
+    unsafe fn run(&self) {
+        // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.
+        unsafe {
+            asm!(
+                "ldrd r0, r1, [r12, #8]",
+                "vldmia r0, {{s0-s3}}",
+                "add r0, r1",
+                "vldmia r0, {{s4-s7}}",
+                "add r0, r1",
+                "vldmia r0, {{s8-s11}}",
+                "add r0, r1",
+                "vldmia r0, {{s12-s15}}",
+                "ldrd r4, r0, [r12, #16]",
+                "ldrd r8, r1, [r12, #24]",
+                "ldrd r5, r10, [r12, #32]",
+                "ldr r3, [r12, #40]",
+                "cmp r8, #4",
+                "it eq",
+                "cmpeq r10, #4",
+                "bne 4f",
+                // Both are neighbours along their sides. An odd number of terms starts in the middle.
+                "tst r4, #1",
+                "bne 3f",
+                "2:",
+                "vldmia r0, {{s16-s19}}",
+                "add r0, r1",
+                "vldmia r5, {{s20-s23}}",
+                "add r5, r3",
+                products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
+                "3:",
+                "vldmia r0, {{s16-s19}}",
+                "add r0, r1",
+                "vldmia r5, {{s20-s23}}",
+                "add r5, r3",
+                products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
+                "subs r4, #2",
+                "bhi 2b",
+                "b 9f",
+                // `a`'s are neighbours along `k`, so that two terms are loaded at once.
+                "4:",
+                "add r1, r0, r8",
+                "add r2, r1, r8",
+                "cmp r10, #4",
+                "bne 6f",
+                "add r8, r8, r2",
+                "subs r4, #1",
+                "beq 7f",
+                "5:",
+                "vldmia r0!, {{s16-s17}}",
+                "vldmia r1!, {{s18-s19}}",
+                "vldmia r2!, {{s20-s21}}",
+                "vldmia r8!, {{s22-s23}}",
+                "vldmia r5, {{s24-s27}}",
+                "add r5, r3",
+                products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
+                "vldmia r5, {{s24-s27}}",
+                "add r5, r3",
+                products!("s17", "s19", "s21", "s23"; "s24", "s25", "s26", "s27"),
+                "subs r4, #2",
+                "bhi 5b",
+                "bne 9f",
+                "7:",
+                "vldmia r5, {{s24-s27}}",
+                "b 8f",
+                // So are `b`'s.
+                "6:",
+                "add r8, r8, r2",
+                "add r3, r5, r10",
+                "add r9, r3, r10",
+                "add r10, r10, r9",
+                "subs r4, #1",
+                "beq 7f",
+                "6:",
+                "vldmia r0!, {{s16-s17}}",
+                "vldmia r1!, {{s18-s19}}",
+                "vldmia r2!, {{s20-s21}}",
+                "vldmia r8!, {{s22-s23}}",
+                "vldmia r5!, {{s24-s25}}",
+                "vldmia r3!, {{s26-s27}}",
+                products!(@row "s24"; "s0", "s4", "s8", "s12"; "s16", "s18", "s20", "s22"),
+                products!(@row "s26"; "s1", "s5", "s9", "s13"; "s16", "s18", "s20", "s22"),
+                products!(@row "s25"; "s0", "s4", "s8", "s12"; "s17", "s19", "s21", "s23"),
+                products!(@row "s27"; "s1", "s5", "s9", "s13"; "s17", "s19", "s21", "s23"),
+                "vldmia r9!, {{s24-s25}}",
+                "vldmia r10!, {{s26-s27}}",
+                products!(@row "s24"; "s2", "s6", "s10", "s14"; "s16", "s18", "s20", "s22"),
+                products!(@row "s26"; "s3", "s7", "s11", "s15"; "s16", "s18", "s20", "s22"),
+                products!(@row "s25"; "s2", "s6", "s10", "s14"; "s17", "s19", "s21", "s23"),
+                products!(@row "s27"; "s3", "s7", "s11", "s15"; "s17", "s19", "s21", "s23"),
+                "subs r4, #2",
+                "bhi 6b",
+                "bne 9f",
+                "7:",
+                "vldr s24, [r5]",
+                "vldr s25, [r3]",
+                "vldr s26, [r9]",
+                "vldr s27, [r10]",
+                // The last of an odd number of terms.
+                "8:",
+                "vldr s16, [r0]",
+                "vldr s18, [r1]",
+                "vldr s20, [r2]",
+                "vldr s22, [r8]",
+                products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
+                "9:",
+                "ldrd r0, r1, [r12]",
+                "vstmia r0, {{s0-s3}}",
+                "add r0, r1",
+                "vstmia r0, {{s4-s7}}",
+                "add r0, r1",
+                "vstmia r0, {{s8-s11}}",
+                "add r0, r1",
+                "vstmia r0, {{s12-s15}}",
+                in("r12") self,
+                out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r8") _, out("r9") _, out("r10") _,
+                out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
+                out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _,
+                options(nostack),
             );
         }
     }
 }
 
-/// [`tile`] for operands whose elements are both neighbours along `k`, two of which are loaded at once.
+/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds.
+///
+/// One function for all sizes: a tile at an edge begins further back, and of what it computes only what is new is written.
 ///
 /// # Safety
-/// As [`tile`].
-#[inline(always)]
-unsafe fn along_both(k: usize, a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize) {
-    // SAFETY: as in `tile`.
+/// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
+pub(super) unsafe fn product(
+    [m, n, k]: [usize; 3],
+    a: Walk<f32>,
+    b: Walk<f32>,
+    c: *mut f32,
+    c_row: usize,
+    keep: bool,
+) {
+    const ELEMENT: usize = size_of::<f32>();
+    static ZEROS: [f32; SIDE] = [0.0; SIDE];
+
+    let taken = if b.side == 1 { a.side == 1 || a.step == 1 } else { a.step == 1 && b.step == 1 };
+    // SAFETY: tiles and lines stay within the matrices.
     unsafe {
-        with_sums!(
-            c, c_row,
-            [
-                "subs {k}, {k}, #1",
-                "beq 3f",
-                "2:",
-                "vldmia {a0}!, {{s16-s17}}",
-                "vldmia {a1}!, {{s18-s19}}",
-                "vldmia {a2}!, {{s20-s21}}",
-                "vldmia {a3}!, {{s22-s23}}",
-                "vldmia {b0}!, {{s24-s25}}",
-                "vldmia {b1}!, {{s26-s27}}",
-                products!(@row "s24"; "s0", "s4", "s8", "s12"; "s16", "s18", "s20", "s22"),
-                products!(@row "s26"; "s1", "s5", "s9", "s13"; "s16", "s18", "s20", "s22"),
-                products!(@row "s25"; "s0", "s4", "s8", "s12"; "s17", "s19", "s21", "s23"),
-                products!(@row "s27"; "s1", "s5", "s9", "s13"; "s17", "s19", "s21", "s23"),
-                "vldmia {b2}!, {{s24-s25}}",
-                "vldmia {b3}!, {{s26-s27}}",
-                products!(@row "s24"; "s2", "s6", "s10", "s14"; "s16", "s18", "s20", "s22"),
-                products!(@row "s26"; "s3", "s7", "s11", "s15"; "s16", "s18", "s20", "s22"),
-                products!(@row "s25"; "s2", "s6", "s10", "s14"; "s17", "s19", "s21", "s23"),
-                products!(@row "s27"; "s3", "s7", "s11", "s15"; "s17", "s19", "s21", "s23"),
-                "subs {k}, {k}, #2",
-                "bhi 2b",
-                "bne 4f",
-                // The last of an odd number.
-                "3:",
-                "vldr s16, [{a0}]",
-                "vldr s18, [{a1}]",
-                "vldr s20, [{a2}]",
-                "vldr s22, [{a3}]",
-                "vldr s24, [{b0}]",
-                "vldr s25, [{b1}]",
-                "vldr s26, [{b2}]",
-                "vldr s27, [{b3}]",
-                products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
-                "4:",
-            ],
-            a0 = inout(reg) a.at => _,
-            a1 = inout(reg) a.skip(1).at => _,
-            a2 = inout(reg) a.skip(2).at => _,
-            a3 = inout(reg) a.skip(3).at => _,
-            b0 = inout(reg) b.at => _,
-            b1 = inout(reg) b.skip(1).at => _,
-            b2 = inout(reg) b.skip(2).at => _,
-            b3 = inout(reg) b.skip(3).at => _,
+        if m < SIDE || !taken {
+            (0..m).for_each(|i| line(k, n, a.skip(i), b, c.add(i * c_row), 1, keep));
+            return;
+        }
+        if n < SIDE {
+            (0..n).for_each(|j| line(k, m, b.skip(j), a, c.add(j), c_row, keep));
+            return;
+        }
+        let mut copy = [const { MaybeUninit::<f32>::uninit() }; SIDE * SIDE];
+        let row = c_row * ELEMENT;
+        let mut tile = Tile {
+            to: c,
+            to_row: row,
+            from: ZEROS.as_ptr(),
+            from_row: if keep { row } else { 0 },
+            k,
+            a: a.at,
+            a_side: a.side * ELEMENT,
+            a_step: a.step * ELEMENT,
+            b: b.at,
+            b_side: b.side * ELEMENT,
+            b_step: b.step * ELEMENT,
+        };
+        for j in (0..n).step_by(SIDE) {
+            let first_j = j.min(n - SIDE);
+            tile.b = b.skip(first_j).at;
+            for i in (0..m).step_by(SIDE) {
+                let first_i = i.min(m - SIDE);
+                tile.a = a.skip(first_i).at;
+                let to = c.add(first_i * c_row + first_j);
+                if keep {
+                    tile.from = to;
+                }
+                let whole = first_i == i && first_j == j;
+                (tile.to, tile.to_row) = if whole { (to, row) } else { (copy.as_mut_ptr().cast(), SIDE * ELEMENT) };
+                tile.run();
+                if !whole {
+                    // Column by column: a row would become a call of `memcpy`, which is larger than all of this.
+                    for column in j - first_j..SIDE {
+                        for row in i - first_i..SIDE {
+                            *to.add(row * c_row + column) = copy[row * SIDE + column].assume_init();
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `count` elements of the product that have one operand's row or column in common: `one`. The others' are those of `each`, and
+/// the results lie `c_side` apart.
+///
+/// # Safety
+/// As [`product`].
+#[inline(never)]
+unsafe fn line(k: usize, count: usize, one: Walk<f32>, each: Walk<f32>, c: *mut f32, c_side: usize, keep: bool) {
+    // Four at once, of which the last begin further back as tiles do, or one by one.
+    let (lanes, side) = if count < SIDE { (1, 0) } else { (SIDE, each.side) };
+    // SAFETY: the caller's promise.
+    unsafe {
+        for at in (0..count).step_by(lanes) {
+            let first = at.min(count - lanes);
+            let mut sums = [0.0; SIDE];
+            if keep {
+                (0..lanes).for_each(|i| sums[i] = *c.add((first + i) * c_side));
+            }
+            dots(k, one, Walk { side, ..each.skip(first) }, &mut sums);
+            (at - first..lanes).for_each(|i| *c.add((first + i) * c_side) = sums[i]);
+        }
+    }
+}
+
+/// Adds the products of `one` with four of `each` to the sums.
+///
+/// # Safety
+/// `k` elements of the five can be read, and `k` is at least 1.
+#[inline(always)]
+unsafe fn dots(k: usize, one: Walk<f32>, each: Walk<f32>, sums: &mut [f32; SIDE]) {
+    let [side, step, one_step] = [each.side, each.step, one.step].map(|n| n * size_of::<f32>());
+    // SAFETY: the instructions read what the caller promises, and the sums.
+    unsafe {
+        asm!(
+            "vldmia {sums}, {{s0-s3}}",
+            "2:",
+            "vldr s4, [{one}]",
+            "vldr s5, [{each}]",
+            "add {each}, {each}, {side}",
+            "vldr s6, [{each}]",
+            "add {each}, {each}, {side}",
+            "vldr s7, [{each}]",
+            "add {each}, {each}, {side}",
+            "vldr s8, [{each}]",
+            "add {each}, {each}, {next}",
+            products!(@row "s4"; "s0", "s1", "s2", "s3"; "s5", "s6", "s7", "s8"),
+            "add {one}, {one}, {one_step}",
+            "subs {k}, {k}, #1",
+            "bne 2b",
+            "vstmia {sums}, {{s0-s3}}",
+            sums = in(reg) sums,
+            one = inout(reg) one.at => _,
+            one_step = in(reg) one_step,
+            each = inout(reg) each.at => _,
+            side = in(reg) side,
+            next = in(reg) step.wrapping_sub(3 * side),
             k = inout(reg) k => _,
+            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
+            options(nostack),
         );
     }
+}
+
+/// The moments `m` and `v` after the gradient `g`, which is lost.
+#[rustfmt::skip]
+macro_rules! adam_moments {
+    ($($g:literal, $m:literal, $v:literal;)*) => {
+        concat!($(
+            "vmul.f32 ", $m, ", ", $m, ", s24\n",
+            "vmla.f32 ", $m, ", s26, ", $g, "\n",
+            "vmul.f32 ", $g, ", ", $g, ", ", $g, "\n",
+            "vmul.f32 ", $v, ", ", $v, ", s25\n",
+            "vmla.f32 ", $v, ", s27, ", $g, "\n",
+        )*)
+    };
+}
+
+/// The parameter `p` after the moments `m` and `v`, which are lost.
+#[rustfmt::skip]
+macro_rules! adam_step {
+    ($($p:literal, $m:literal, $v:literal;)*) => {
+        concat!($(
+            "vsqrt.f32 ", $v, ", ", $v, "\n",
+            "vmul.f32 ", $v, ", ", $v, ", s29\n",
+            "vadd.f32 ", $v, ", ", $v, ", s30\n",
+            "vmul.f32 ", $m, ", ", $m, ", s28\n",
+            "vdiv.f32 ", $m, ", ", $m, ", ", $v, "\n",
+            "vsub.f32 ", $p, ", ", $p, ", ", $m, "\n",
+        )*)
+    };
 }
 
 /// What an update by Adam multiplies with and adds: both decay rates, what is left of 1 by each, the learning rate, the second
 /// moment's scale and epsilon.
 pub(crate) type AdamNumbers = [f32; 7];
 
-/// Updates parameters by Adam without weight decay, four at a time; returns how many, from the first on.
+/// Updates parameters by Adam without weight decay, eight at a time; returns how many, from the first on.
 pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> usize {
-    let fours = p.len().min(g.len()).min(m.len()).min(v.len()) / 4;
-    if fours == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
+    let eights = p.len().min(g.len()).min(m.len()).min(v.len()) / 8;
+    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
         return 0;
     }
-    // SAFETY: the elements are `f32`, and each pointer moves over `4 fours` of them, which its slice has.
+    // SAFETY: the elements are `f32`, and each pointer moves over `8 eights` of them, which its slice has.
     unsafe {
         asm!(
-            "vldmia {numbers}, {{s16-s22}}",
+            "vldmia {numbers}, {{s24-s30}}",
             "2:",
-            "vldmia {g}!, {{s12-s15}}",
-            "vldmia {m}, {{s0-s3}}",
-            "vldmia {v}, {{s4-s7}}",
-            adam_moments!("s12", "s0", "s4"),
-            adam_moments!("s13", "s1", "s5"),
-            adam_moments!("s14", "s2", "s6"),
-            adam_moments!("s15", "s3", "s7"),
-            "vstmia {m}!, {{s0-s3}}",
-            "vstmia {v}!, {{s4-s7}}",
-            "vldmia {p}, {{s8-s11}}",
-            adam_step!("s8", "s0", "s4"),
-            adam_step!("s9", "s1", "s5"),
-            adam_step!("s10", "s2", "s6"),
-            adam_step!("s11", "s3", "s7"),
-            "vstmia {p}!, {{s8-s11}}",
-            "subs {fours}, {fours}, #1",
+            "vldmia {g}!, {{s16-s23}}",
+            "vldmia {m}, {{s0-s7}}",
+            "vldmia {v}, {{s8-s15}}",
+            adam_moments!(
+                "s16", "s0", "s8"; "s17", "s1", "s9"; "s18", "s2", "s10"; "s19", "s3", "s11";
+                "s20", "s4", "s12"; "s21", "s5", "s13"; "s22", "s6", "s14"; "s23", "s7", "s15";
+            ),
+            "vstmia {m}!, {{s0-s7}}",
+            "vstmia {v}!, {{s8-s15}}",
+            "vldmia {p}, {{s16-s23}}",
+            adam_step!(
+                "s16", "s0", "s8"; "s17", "s1", "s9"; "s18", "s2", "s10"; "s19", "s3", "s11";
+                "s20", "s4", "s12"; "s21", "s5", "s13"; "s22", "s6", "s14"; "s23", "s7", "s15";
+            ),
+            "vstmia {p}!, {{s16-s23}}",
+            "subs {eights}, {eights}, #1",
             "bne 2b",
             numbers = in(reg) numbers.as_ptr(),
             p = inout(reg) p.as_mut_ptr() => _,
             g = inout(reg) g.as_ptr() => _,
             m = inout(reg) m.as_mut_ptr() => _,
             v = inout(reg) v.as_mut_ptr() => _,
-            fours = inout(reg) fours => _,
+            eights = inout(reg) eights => _,
             out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
-            out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _,
+            out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _, out("d14") _, out("d15") _,
             options(nostack),
         );
     }
-    4 * fours
+    8 * eights
 }
 
 /// Whether all elements are finite, for a multiple of eight of them from the first on, and how many those are; none where the elements

@@ -5,6 +5,7 @@
 //! standard output on the host, an imported function in WebAssembly (`wasm.rs`).
 
 pub mod pretrained;
+mod products;
 mod tape;
 mod workload;
 
@@ -27,6 +28,7 @@ pub fn run(emit: &mut dyn FnMut(&'static str, u32)) -> Result<(), &'static str> 
     let slab = SLAB.try_take().ok_or("the slab is taken: `run` was called a second time")?;
     #[cfg(feature = "provoke-panic")]
     emit("provoked", slab[core::hint::black_box(slab.len())].to_bits());
+    products::multiply(emit);
     workload::train(slab.first_chunk_mut().ok_or("the slab is too short")?, emit)?;
     tape::train(slab, emit)?;
     pretrained::train(slab, emit)

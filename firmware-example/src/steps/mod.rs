@@ -1,90 +1,20 @@
-//! Measures a training step: instructions, stack, and the memory of its program.
+//! Programs that train the standard workloads: they measure a step, or with the feature `bare` only train, to show what a firmware
+//! takes without what measures.
 
-#[path = "../board/mod.rs"]
-pub mod board;
+#[cfg(not(feature = "bare"))]
+mod measure;
 pub mod nets;
+#[cfg(feature = "bare")]
+mod train;
 
-use core::arch::asm;
-use core::ptr;
+#[cfg(not(feature = "bare"))]
+pub use measure::{give_up, run};
+#[cfg(feature = "bare")]
+pub use train::{give_up, run};
 
-use slabgrad::backend::Backend;
-use slabgrad::optim::Optimizer;
-use slabgrad::prelude::*;
-
-use board::{counter, print, semihosting::exit};
-
-/// What a stack is painted with.
-const PAINT: u32 = 0xa5a5_a5a5;
-/// As far down as a step could reach.
-const PAINTED: usize = 16 * 1024;
-
-/// Trains for a few steps on the same samples, and prints what a step takes.
-pub fn measure<B: Backend<Elem = f32>, O: Optimizer<B>>(
-    program: &Program<'static, B>,
-    slab: &mut [f32],
-    inputs: &[&[f32]],
-    optimizer: &mut O,
-) -> ! {
-    let steps = if program.params_len() < 100_000 { 20 } else { 2 };
-    let Ok(mut memory) = program.memory(slab) else { exit(1) };
-    if program.init(&mut memory, 42).is_err() {
-        exit(2);
-    }
-    let mut step = || program.step(&mut memory, inputs, optimizer);
-    let Ok(first) = step() else { exit(3) };
-    counter::start();
-    let before = counter::instructions();
-    for _ in 0..steps {
-        if step().is_err() {
-            exit(4);
-        }
-    }
-    board::count("instructions ", before, counter::instructions(), steps);
-    let stack = stack_of(|| {
-        let _ = step();
-    });
-    number("stack ", stack);
-    let Ok(last) = step() else { exit(5) };
-    if last >= first {
-        exit(6);
-    }
-    for (label, len) in [
-        ("params ", program.params_len()),
-        ("state ", program.state_len()),
-        ("grads ", program.grads_len()),
-        ("moments ", program.moments_len()),
-        ("work ", program.work_len()),
-    ] {
-        number(label, len * size_of::<f32>());
-    }
-    exit(0)
-}
-
-fn number(label: &str, number: usize) {
-    print::text(label);
-    print::decimal(number as u64);
-    print::text("\n");
-}
-
-/// Bytes of the stack below the caller's that a call takes: the stack is painted before, and looked at afterwards.
-#[inline(never)]
-fn stack_of(call: impl FnOnce()) -> usize {
-    let top: usize;
-    // SAFETY: reads a register. What is painted and read lies below the stack pointer, so it belongs to nobody; interrupts are off.
-    unsafe {
-        asm!("mov {}, sp", out(reg) top, options(nomem, nostack));
-        let words = |from: usize, to: usize| (from..to).step_by(4).map(|at| at as *mut u32);
-        words(top - PAINTED, top).for_each(|word| ptr::write_volatile(word, PAINT));
-        call();
-        let untouched = words(top - PAINTED, top).take_while(|&word| ptr::read_volatile(word) == PAINT).count();
-        PAINTED - 4 * untouched
-    }
-}
-
-/// A program that measures a network's step with Adam.
-#[allow(unused_macros)]
+/// A program that trains a network.
 macro_rules! step {
-    ($backend:ty, $net:expr, $training:expr, $batch:literal samples of $features:literal, $classes:literal classes) => {
+    ($backend:ty, $net:expr, $training:expr, $optimizer:expr, $batch:literal samples of $features:literal, $classes:expr) => {
         program!(static TRAIN: Program<$backend> = $net.train($training));
 
         static SLAB: ConstStaticCell<[f32; TRAIN.slab_len()]> = ConstStaticCell::new([0.0; TRAIN.slab_len()]);
@@ -93,13 +23,9 @@ macro_rules! step {
 
         #[cortex_m_rt::entry]
         fn main() -> ! {
-            let (Some((x, labels)), Some(slab)) = (SAMPLES.try_take(), SLAB.try_take()) else {
-                steps::board::semihosting::exit(7)
-            };
-            nets::fill(x, labels, $classes);
-            measure(&TRAIN, slab, &[x, labels], &mut Adam::new(1e-3))
+            let (Some((x, y)), Some(slab)) = (SAMPLES.try_take(), SLAB.try_take()) else { steps::give_up() };
+            steps::run(&TRAIN, slab, [x, y], $classes, &mut $optimizer)
         }
     };
 }
-#[allow(unused_imports)]
 pub(crate) use step;

@@ -20,6 +20,15 @@ pub const fn xor() -> Graph {
     g
 }
 
+/// The four samples of the exclusive or.
+pub fn fill_xor(x: &mut [f32], y: &mut [f32]) {
+    for (i, (x, y)) in x.chunks_exact_mut(2).zip(y).enumerate() {
+        let bits = [i >> 1 & 1, i & 1];
+        x.iter_mut().zip(bits).for_each(|(x, bit)| *x = bit as f32);
+        *y = (bits[0] ^ bits[1]) as f32;
+    }
+}
+
 /// Samples of classes: a prototype for each, and noise.
 pub fn fill(x: &mut [f32], labels: &mut [f32], classes: u32) {
     let mut state = 12345_u32;

@@ -9,6 +9,6 @@ mod steps;
 use slabgrad::backend::Fast;
 use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
-use steps::{measure, nets, step};
+use steps::{nets, step};
 
-step!(Fast<f32>, nets::workloads::w1::<Fast<f32>, 16>(), Training::with::<Adam>(), 16 samples of 64, 10 classes);
+step!(Fast<f32>, nets::workloads::w1::<Fast<f32>, 16>(), Training::with::<Adam>(), Adam::new(1e-3), 16 samples of 64, Some(10));

@@ -8,6 +8,6 @@ mod steps;
 
 use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
-use steps::{measure, nets, step};
+use steps::{nets, step};
 
-step!(Strict<f32>, nets::workloads::w1::<Strict<f32>, 16>(), Training::with::<Adam>().fused(), 16 samples of 64, 10 classes);
+step!(Strict<f32>, nets::workloads::w1::<Strict<f32>, 16>(), Training::with::<Adam>().fused(), Adam::new(1e-3), 16 samples of 64, Some(10));

@@ -9,6 +9,6 @@ mod steps;
 use slabgrad::backend::Fast;
 use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
-use steps::{measure, nets, step};
+use steps::{nets, step};
 
-step!(Fast<f32>, nets::workloads::w2::<Fast<f32>, 32>(), Training::with::<Adam>(), 32 samples of 784, 10 classes);
+step!(Fast<f32>, nets::workloads::w2::<Fast<f32>, 32>(), Training::with::<Adam>(), Adam::new(1e-3), 32 samples of 784, Some(10));

@@ -8,6 +8,6 @@ mod steps;
 
 use slabgrad::prelude::*;
 use static_cell::ConstStaticCell;
-use steps::{measure, nets, step};
+use steps::{nets, step};
 
-step!(Strict<f32>, nets::workloads::w3::<Strict<f32>, 32>(), Training::with::<Adam>(), 32 samples of 784, 4 classes);
+step!(Strict<f32>, nets::workloads::w3::<Strict<f32>, 32>(), Training::with::<Adam>(), Adam::new(1e-3), 32 samples of 784, Some(4));
