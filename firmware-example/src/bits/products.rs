@@ -23,13 +23,15 @@ pub fn multiply(emit: &mut dyn FnMut(&'static str, u32)) {
 
 /// One product; the bits of `way` say whether `a` and `b` are transposed, and whether it is added to what there is.
 fn product([m, n, k]: [usize; 3], way: usize, each: &mut dyn FnMut(u32)) {
-    let operand = |seed: usize| core::array::from_fn(|i| ((i * 7919 + seed) % 1009) as f32 / 97.0 - 5.0);
-    let (a, b): ([f32; 36], [f32; 36]) = (operand(3 + m), operand(5 + n));
-    let mut c: [f32; 99] = operand(7 + k);
+    let (a, b, mut c) = (values::<36>(m), values::<36>(16 + n), values::<99>(32 + k));
     let matrix = |data, rows, columns, transposed| {
         if transposed { Matrix { data, row: 1, col: rows } } else { Matrix { data, row: columns, col: 1 } }
     };
     let (a, b) = (matrix(&a, m, k, way & 1 != 0), matrix(&b, k, n, way & 2 != 0));
     Strict::<f32>::matmul([m, n, k], a, b, &mut c, n + 2, Start::adding(way & 4 != 0));
     c.iter().for_each(|c| each(c.to_bits()));
+}
+
+fn values<const N: usize>(seed: usize) -> [f32; N] {
+    core::array::from_fn(|i| ((i * 7919 + seed) % 1009) as f32 / 97.0 - 5.0)
 }
