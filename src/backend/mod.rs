@@ -183,8 +183,7 @@ pub trait Backend: Copy + 'static {
         for ((lane, &a), &b) in lanes.iter_mut().zip(a_tail).zip(b_tail) {
             *lane = f(*lane, a, b);
         }
-        let [l0, l1, l2, l3, l4, l5, l6, l7] = lanes;
-        ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))
+        tree(lanes)
     }
 
     /// The sum of `x`, in the order of [`Backend::sum_pairs`].
@@ -214,6 +213,12 @@ pub trait Backend: Copy + 'static {
     ) {
         tile::matmul::<Self>([m, n, k], a, b, c, c_row, start);
     }
+}
+
+/// The sum of the partial sums of [`Backend::sum_pairs`].
+#[inline(always)]
+pub(crate) fn tree<E: Real>([l0, l1, l2, l3, l4, l5, l6, l7]: [E; 8]) -> E {
+    ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))
 }
 
 /// Multiply, then add; never fused, never reassociated, functions made of the same operations: the same bits on every target.

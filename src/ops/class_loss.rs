@@ -5,7 +5,7 @@
 //! the class axis and holds indices.
 
 use super::loss::{Terms, share};
-use super::runs::for_each_run;
+use super::runs::{Run, for_each_run};
 use super::{Args, Backward, BackwardCall, Forward, ForwardCall, Op, Reduction, Spec};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
@@ -87,7 +87,7 @@ impl Classes {
     }
 
     /// All rows, in their order.
-    pub(super) fn rows(self, len: usize) -> impl Iterator<Item = Row> {
+    fn rows(self, len: usize) -> impl Iterator<Item = Row> {
         let blocks = len / (self.classes * self.stride).max(1);
         (0..blocks).flat_map(move |block| {
             (0..self.stride).map(move |inner| Row { block, inner, index: block * self.stride + inner })
@@ -108,6 +108,14 @@ pub(super) struct Row {
     inner: usize,
     /// Among all rows.
     pub(super) index: usize,
+}
+
+impl Row {
+    /// The row that a run along the axis of the classes is.
+    #[inline(always)]
+    pub(super) fn of<E: Real>(run: &Run<'_, E>) -> Self {
+        Self { block: run.block, inner: run.inner, index: run.index() }
+    }
 }
 
 /// How targets are given.
@@ -165,16 +173,15 @@ fn forward<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: ForwardCall<'_
         }
         terms.push(loss);
     }
-    terms.finish::<B>();
+    terms.finish();
 }
 
 fn gradient<B: Backend, L: ClassLoss<B>, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
     let classes = Classes::new(call.args);
     let [x, target, _] = call.x;
     let share = share(call.args, call.dy);
-    let mut rows = classes.rows(call.dx.len());
     for_each_run(call.args, call.dx, |dx| {
-        let Some(row) = rows.next() else { return };
+        let row = Row::of(dx);
         let share = share(row.index);
         let weights = T::of_row(target, classes, row);
         dx.for_each(|class, dx| {

@@ -166,29 +166,30 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
         let classes = Classes::new(call.args);
         let smoothing = Smoothing::new(call.args, classes);
         let target = call.x[1];
-        let mut rows = classes.rows(call.saved.len());
         let mut terms = Terms::new(call.args, call.y);
         for_each_run(call.args, call.saved, |x| {
-            let Some(row) = rows.next() else { return };
             let largest = x.largest();
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
-            let weights = smoothing.of_row::<T>(target, classes, row);
+            let weights = smoothing.of_row::<T>(target, classes, Row::of(x));
             x.for_each(|class, x| {
-                *x -= largest;
+                let below = *x - largest;
                 let weight = weights(class);
                 if weight != B::Elem::ZERO {
                     total += weight;
-                    of_targets = B::mul_add(weight, *x, of_targets);
+                    of_targets = B::mul_add(weight, below, of_targets);
                 }
+                *x = if VECTOR == 0 { B::exp(below) } else { below };
             });
-            x.map_on::<VECTOR>(B::exp);
-            let sum = x.sum::<B>(|x, _| x, &[]);
+            if VECTOR > 0 {
+                x.map_on::<VECTOR>(B::exp);
+            }
+            let sum = x.sum(|x, _| x, &[]);
             let scale = B::Elem::ONE / sum;
             x.map(|p| p * scale);
             terms.push(total * B::ln(sum) - of_targets);
         });
-        terms.finish::<B>();
+        terms.finish();
     }
 }
 
@@ -197,9 +198,8 @@ fn gradient<B: Backend, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
     let smoothing = Smoothing::new(call.args, classes);
     let target = call.x[1];
     let share = share(call.args, call.dy);
-    let mut rows = classes.rows(call.dx.len());
     for_each_run(call.args, call.dx, |dx| {
-        let Some(row) = rows.next() else { return };
+        let row = Row::of(dx);
         let weight = smoothing.of_row::<T>(target, classes, row);
         let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
         let share = share(row.index);

@@ -77,7 +77,7 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let epsilon: B::Elem = call.args.scalar::<B::Elem, 2>();
     let mut saved = call.saved.iter_mut();
     for_each_run(call.args, call.y, |y| {
-        let norm = y.sum::<B>(|y, _| y * y, &[]).sqrt();
+        let norm = y.sum(|y, _| y * y, &[]).sqrt();
         let is_small = norm <= epsilon;
         let divisor = if is_small { epsilon } else { norm };
         y.map(|y| y / divisor);
@@ -94,7 +94,7 @@ fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
         if divisor < B::Elem::ZERO {
             dx.map(|dy| dy / -divisor);
         } else {
-            let dot = dx.sum::<B>(|dy, y| dy * y, call.y);
+            let dot = dx.sum(|dy, y| dy * y, call.y);
             dx.map_with(call.y, |dy, y| (dy - y * dot) / divisor);
         }
     });

@@ -47,14 +47,14 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     for_each_run(call.args, call.y, |y| {
         let largest = y.largest();
         y.map(|y| y - largest);
-        let log_sum = B::ln(y.sum::<B>(|y, _| B::exp(y), &[]));
+        let log_sum = B::ln(y.sum(|y, _| B::exp(y), &[]));
         y.map(|y| y - log_sum);
     });
 }
 
 fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     for_each_run(call.args, call.dx, |dx| {
-        let sum = dx.sum::<B>(|dy, _| dy, &[]);
+        let sum = dx.sum(|dy, _| dy, &[]);
         dx.map_with(call.y, |dy, y| dy - B::exp(y) * sum);
     });
 }

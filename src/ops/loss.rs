@@ -5,7 +5,7 @@
 //! that. So backward is one product per element, and the same kernel for all of them.
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Spec};
-use crate::backend::{Backend, Real};
+use crate::backend::{Backend, Real, tree};
 use crate::error::ShapeError;
 use crate::shape::Shape;
 
@@ -72,9 +72,9 @@ impl<'y, E: Real> Terms<'y, E> {
         self.count += 1;
     }
 
-    pub(super) fn finish<B: Backend<Elem = E>>(self) {
+    pub(super) fn finish(self) {
         if let (false, Some(y)) = (self.each, self.y.first_mut()) {
-            *y = B::sum(&self.lanes) / E::from_usize(self.divisor);
+            *y = tree(self.lanes) / E::from_usize(self.divisor);
         }
     }
 }
@@ -153,7 +153,7 @@ fn forward<B: Backend, L: Loss<B>>(call: ForwardCall<'_, B::Elem>) {
         *x = slope;
         terms.push(term);
     }
-    terms.finish::<B>();
+    terms.finish();
 }
 
 fn gradient<B: Backend, const NEGATIVE: bool>(call: BackwardCall<'_, B::Elem>) {

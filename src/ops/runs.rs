@@ -1,7 +1,7 @@
 //! What softmax and its kin share: walking the runs of elements along one axis.
 
 use super::{Args, Spec};
-use crate::backend::{Backend, Real};
+use crate::backend::{Real, tree};
 use crate::error::ShapeError;
 use crate::shape::Shape;
 
@@ -14,31 +14,48 @@ pub(super) const fn spec(op: &'static str, x: Shape, axis: usize) -> Result<Spec
     Ok(Spec::new(x).args(Args::new(&[x.axis(axis), x.product(axis + 1, x.rank())])))
 }
 
-/// One run: `len` elements that lie `stride` apart from `first` on.
+/// One run: `len` elements that lie `stride` apart. It is number `inner` of those in block number `block`.
 pub(super) struct Run<'a, E> {
     data: &'a mut [E],
-    first: usize,
     len: usize,
     stride: usize,
+    pub(super) block: usize,
+    pub(super) inner: usize,
 }
 
 /// Calls `each` for every run of `data` along the axis of [`spec`].
 #[inline(always)]
 pub(super) fn for_each_run<E: Real>(args: &Args, data: &mut [E], mut each: impl FnMut(&mut Run<'_, E>)) {
     let [len, stride, ..] = args.lengths();
-    let block = (len * stride).max(1);
-    for start in 0..data.len() / block {
+    for block in 0..data.len() / (len * stride).max(1) {
         for inner in 0..stride {
-            each(&mut Run { data, first: start * block + inner, len, stride });
+            each(&mut Run { data, len, stride, block, inner });
         }
     }
 }
 
-// Steps are at least 1 where they are taken, so that no panic is left in a function that is not inlined.
+// Elements are looked for place by place, so that no panic is left, and a loop is small.
 impl<E: Real> Run<'_, E> {
+    /// Which run this is, among all.
+    #[inline(always)]
+    pub(super) fn index(&self) -> usize {
+        self.block * self.stride + self.inner
+    }
+
+    #[inline(always)]
+    fn first(&self) -> usize {
+        self.block * self.len * self.stride + self.inner
+    }
+
+    #[inline(always)]
+    fn places(&self) -> impl Iterator<Item = usize> + use<E> {
+        let (first, stride) = (self.first(), self.stride);
+        (0..self.len).map(move |i| first + i * stride)
+    }
+
     #[inline(always)]
     fn iter<'x>(&self, x: &'x [E]) -> impl Iterator<Item = E> + use<'x, E> {
-        x.get(self.first..).unwrap_or_default().iter().step_by(self.stride.max(1)).take(self.len).copied()
+        self.places().filter_map(|place| x.get(place).copied())
     }
 
     /// The largest element; NaN where there is one.
@@ -48,23 +65,23 @@ impl<E: Real> Run<'_, E> {
     }
 
     /// The sum of `f` over the run and the same run of `other`, in the order of [`Backend::sum_pairs`].
+    ///
+    /// [`Backend::sum_pairs`]: crate::backend::Backend::sum_pairs
     #[inline(always)]
-    pub(super) fn sum<B: Backend<Elem = E>>(&self, f: impl Fn(E, E) -> E, other: &[E]) -> E {
+    pub(super) fn sum(&self, f: impl Fn(E, E) -> E, other: &[E]) -> E {
         let mut lanes = [E::ZERO; 8];
-        let mut others = self.iter(other);
-        for (i, x) in self.iter(self.data).enumerate() {
-            if let Some(lane) = lanes.get_mut(i % 8) {
-                *lane += f(x, others.next().unwrap_or_default());
+        for (i, place) in self.places().enumerate() {
+            if let (Some(lane), Some(&x)) = (lanes.get_mut(i % 8), self.data.get(place)) {
+                *lane += f(x, other.get(place).copied().unwrap_or_default());
             }
         }
-        B::sum(&lanes)
+        tree(lanes)
     }
 
     /// Replaces every element.
     #[inline(always)]
     pub(super) fn map(&mut self, f: impl Fn(E) -> E) {
-        let run = self.data.get_mut(self.first..).unwrap_or_default();
-        run.iter_mut().step_by(self.stride.max(1)).take(self.len).for_each(|x| *x = f(*x));
+        self.for_each(|_, x| *x = f(*x));
     }
 
     /// Replaces every element, in a loop over neighbours where there are vectors of so many bytes: for functions that take a
@@ -74,7 +91,8 @@ impl<E: Real> Run<'_, E> {
         if VECTOR == 0 || self.stride != 1 {
             return self.map(f);
         }
-        let run = self.data.get_mut(self.first..self.first + self.len).unwrap_or_default();
+        let first = self.first();
+        let run = self.data.get_mut(first..first + self.len).unwrap_or_default();
         let (blocks, rest) = run.as_chunks_mut::<8>();
         for block in blocks {
             *block = core::array::from_fn(|i| f(block[i]));
@@ -87,15 +105,20 @@ impl<E: Real> Run<'_, E> {
     /// Calls `each` with every element and its place in the run.
     #[inline(always)]
     pub(super) fn for_each(&mut self, mut each: impl FnMut(usize, &mut E)) {
-        let run = self.data.get_mut(self.first..).unwrap_or_default();
-        run.iter_mut().step_by(self.stride.max(1)).take(self.len).enumerate().for_each(|(i, x)| each(i, x));
+        for (i, place) in self.places().enumerate() {
+            if let Some(x) = self.data.get_mut(place) {
+                each(i, x);
+            }
+        }
     }
 
     /// Replaces every element, given the same one of `other`.
     #[inline(always)]
     pub(super) fn map_with(&mut self, other: &[E], f: impl Fn(E, E) -> E) {
-        let others = self.iter(other);
-        let run = self.data.get_mut(self.first..).unwrap_or_default();
-        run.iter_mut().step_by(self.stride.max(1)).take(self.len).zip(others).for_each(|(x, other)| *x = f(*x, other));
+        for place in self.places() {
+            if let (Some(x), Some(&other)) = (self.data.get_mut(place), other.get(place)) {
+                *x = f(*x, other);
+            }
+        }
     }
 }

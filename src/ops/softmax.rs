@@ -47,14 +47,14 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     for_each_run(call.args, call.y, |y| {
         let largest = y.largest();
         y.map(|y| B::exp(y - largest));
-        let scale = B::Elem::ONE / y.sum::<B>(|y, _| y, &[]);
+        let scale = B::Elem::ONE / y.sum(|y, _| y, &[]);
         y.map(|y| y * scale);
     });
 }
 
 fn gradient<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     for_each_run(call.args, call.dx, |dx| {
-        let dot = dx.sum::<B>(|dy, y| dy * y, call.y);
+        let dot = dx.sum(|dy, y| dy * y, call.y);
         dx.map_with(call.y, |dy, y| y * (dy - dot));
     });
 }

@@ -40,9 +40,18 @@ fn clamp(x: f32, low: f32, high: f32) -> f32 {
 /// The polynomial with these coefficients, the one of x^0 first.
 #[inline(always)]
 fn horner<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
-    let mut descending = coefficients.into_iter().rev();
-    let highest = descending.next().unwrap_or(0.0);
-    descending.fold(highest, |sum, c| sum * x + c)
+    const { assert!(N >= 1 && N <= 10) };
+    let mut sum = coefficients[N - 1];
+    // Written out: a compiler that optimizes for size leaves a loop as it is, and puts the coefficients on the stack for it.
+    macro_rules! terms {
+        ($($i:literal)*) => {
+            $(if $i < N - 1 {
+                sum = sum * x + coefficients[$i];
+            })*
+        };
+    }
+    terms!(8 7 6 5 4 3 2 1 0);
+    sum
 }
 
 /// e^(x + low) = 2^n (1 + (r + t)), with |r| at most ln(2) / 2 and t of the order of r^2. |x| is at most 2^7 or so, `low`
