@@ -8,7 +8,6 @@
 
 use core::any::TypeId;
 use core::arch::asm;
-use core::mem::MaybeUninit;
 
 use super::Real;
 use super::tile::Walk;
@@ -180,9 +179,8 @@ impl Tile {
     }
 }
 
-/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds.
-///
-/// One function for all sizes: a tile at an edge begins further back, and of what it computes only what is new is written.
+/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds: in tiles, and line by line
+/// what is left over.
 ///
 /// # Safety
 /// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
@@ -198,53 +196,38 @@ pub(super) unsafe fn product(
     static ZEROS: [f32; SIDE] = [0.0; SIDE];
 
     let taken = if b.side == 1 { a.side == 1 || a.step == 1 } else { a.step == 1 && b.step == 1 };
+    let (in_tiles, columns) = if m < SIDE || !taken { (0, n) } else { (m / SIDE * SIDE, n / SIDE * SIDE) };
+    let mut tile = Tile {
+        to: c,
+        to_row: c_row * ELEMENT,
+        from: ZEROS.as_ptr(),
+        from_row: if keep { c_row * ELEMENT } else { 0 },
+        k,
+        a: a.at,
+        a_side: a.side * ELEMENT,
+        a_step: a.step * ELEMENT,
+        b: b.at,
+        b_side: b.side * ELEMENT,
+        b_step: b.step * ELEMENT,
+    };
     // SAFETY: tiles and lines stay within the matrices.
     unsafe {
-        if m < SIDE || !taken {
-            (0..m).for_each(|i| line(k, n, a.skip(i), b, c.add(i * c_row), 1, keep));
-            return;
-        }
-        if n < SIDE {
-            (0..n).for_each(|j| line(k, m, b.skip(j), a, c.add(j), c_row, keep));
-            return;
-        }
-        let mut copy = [const { MaybeUninit::<f32>::uninit() }; SIDE * SIDE];
-        let row = c_row * ELEMENT;
-        let mut tile = Tile {
-            to: c,
-            to_row: row,
-            from: ZEROS.as_ptr(),
-            from_row: if keep { row } else { 0 },
-            k,
-            a: a.at,
-            a_side: a.side * ELEMENT,
-            a_step: a.step * ELEMENT,
-            b: b.at,
-            b_side: b.side * ELEMENT,
-            b_step: b.step * ELEMENT,
-        };
-        for j in (0..n).step_by(SIDE) {
-            let first_j = j.min(n - SIDE);
-            tile.b = b.skip(first_j).at;
-            for i in (0..m).step_by(SIDE) {
-                let first_i = i.min(m - SIDE);
-                tile.a = a.skip(first_i).at;
-                let to = c.add(first_i * c_row + first_j);
+        for j in (0..columns).step_by(SIDE) {
+            (tile.a, tile.b, tile.to) = (a.at, b.skip(j).at, c.add(j));
+            for _ in 0..in_tiles / SIDE {
                 if keep {
-                    tile.from = to;
+                    tile.from = tile.to;
                 }
-                let whole = first_i == i && first_j == j;
-                (tile.to, tile.to_row) = if whole { (to, row) } else { (copy.as_mut_ptr().cast(), SIDE * ELEMENT) };
                 tile.run();
-                if !whole {
-                    // Column by column: a row would become a call of `memcpy`, which is larger than all of this.
-                    for column in j - first_j..SIDE {
-                        for row in i - first_i..SIDE {
-                            *to.add(row * c_row + column) = copy[row * SIDE + column].assume_init();
-                        }
-                    }
-                }
+                tile.a = tile.a.wrapping_add(SIDE * a.side);
+                tile.to = tile.to.wrapping_add(SIDE * c_row);
             }
+        }
+        for i in in_tiles..m {
+            line(k, columns, a.skip(i), b, c.add(i * c_row), 1, keep);
+        }
+        for j in columns..n {
+            line(k, m, b.skip(j), a, c.add(j), c_row, keep);
         }
     }
 }
@@ -256,7 +239,7 @@ pub(super) unsafe fn product(
 /// As [`product`].
 #[inline(never)]
 unsafe fn line(k: usize, count: usize, one: Walk<f32>, each: Walk<f32>, c: *mut f32, c_side: usize, keep: bool) {
-    // Four at once, of which the last begin further back as tiles do, or one by one.
+    // Four at once, of which the last begin further back where fewer are left, or one by one.
     let (lanes, side) = if count < SIDE { (1, 0) } else { (SIDE, each.side) };
     // SAFETY: the caller's promise.
     unsafe {
