@@ -31,9 +31,9 @@ macro_rules! products {
     };
 }
 
-/// What the tile reads and writes; strides are in bytes.
+/// What a column of tiles reads and writes; strides are in bytes.
 #[repr(C)]
-struct Tile {
+struct Tiles {
     to: *mut f32,
     to_row: usize,
     /// What the sums start from.
@@ -46,20 +46,23 @@ struct Tile {
     b: *const f32,
     b_side: usize,
     b_step: usize,
+    count: usize,
 }
 
-impl Tile {
-    /// Four rows of `a` times four columns of `b`, added to `from`. Elements have to be neighbours along `k`, or along the operand's
-    /// side of the result, and `b`'s along its side unless `a`'s are neighbours along `k`.
+impl Tiles {
+    /// Rows of `a`, four for each tile, times four columns of `b`, added to `from`; `a`, `from` and `to` move on. Elements have to be
+    /// neighbours along `k`, or along the operand's side of the result, and `b`'s along its side unless `a`'s are neighbours along
+    /// `k`.
     ///
     /// # Safety
-    /// `k` columns of the rows, `k` rows of the columns and four rows of four neighbours of `from` can be read, those of `to` written.
-    /// `k` is at least 1.
+    /// `k` columns of the rows, `k` rows of the columns and the rows of four neighbours of `from` can be read, those of `to` written.
+    /// `k` and `count` are at least 1.
     #[inline(never)]
-    unsafe fn run(&self) {
+    unsafe fn run(&mut self) {
         // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.
         unsafe {
             asm!(
+                "1:",
                 "ldrd r0, r1, [r12, #8]",
                 "vldmia r0, {{s0-s3}}",
                 "add r0, r1",
@@ -68,6 +71,8 @@ impl Tile {
                 "vldmia r0, {{s8-s11}}",
                 "add r0, r1",
                 "vldmia r0, {{s12-s15}}",
+                "add r0, r1",
+                "str r0, [r12, #8]",
                 "ldrd r4, r0, [r12, #16]",
                 "ldrd r8, r1, [r12, #24]",
                 "ldrd r5, r10, [r12, #32]",
@@ -169,6 +174,15 @@ impl Tile {
                 "vstmia r0, {{s8-s11}}",
                 "add r0, r1",
                 "vstmia r0, {{s12-s15}}",
+                "add r0, r1",
+                "str r0, [r12]",
+                "ldrd r0, r1, [r12, #20]",
+                "add r0, r0, r1, lsl #2",
+                "str r0, [r12, #20]",
+                "ldr r0, [r12, #44]",
+                "subs r0, #1",
+                "str r0, [r12, #44]",
+                "bne 1b",
                 in("r12") self,
                 out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r8") _, out("r9") _, out("r10") _,
                 out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
@@ -197,30 +211,27 @@ pub(super) unsafe fn product(
 
     let taken = if b.side == 1 { a.side == 1 || a.step == 1 } else { a.step == 1 && b.step == 1 };
     let (in_tiles, columns) = if m < SIDE || !taken { (0, n) } else { (m / SIDE * SIDE, n / SIDE * SIDE) };
-    let mut tile = Tile {
-        to: c,
-        to_row: c_row * ELEMENT,
-        from: ZEROS.as_ptr(),
-        from_row: if keep { c_row * ELEMENT } else { 0 },
-        k,
-        a: a.at,
-        a_side: a.side * ELEMENT,
-        a_step: a.step * ELEMENT,
-        b: b.at,
-        b_side: b.side * ELEMENT,
-        b_step: b.step * ELEMENT,
-    };
     // SAFETY: tiles and lines stay within the matrices.
     unsafe {
-        for j in (0..columns).step_by(SIDE) {
-            (tile.a, tile.b, tile.to) = (a.at, b.skip(j).at, c.add(j));
-            for _ in 0..in_tiles / SIDE {
-                if keep {
-                    tile.from = tile.to;
+        if in_tiles > 0 {
+            for j in (0..columns).step_by(SIDE) {
+                let (b_at, to) = (b.skip(j).at, c.add(j));
+                let (from, from_row) = if keep { (to.cast_const(), c_row) } else { (ZEROS.as_ptr(), 0) };
+                Tiles {
+                    to,
+                    to_row: c_row * ELEMENT,
+                    from,
+                    from_row: from_row * ELEMENT,
+                    k,
+                    a: a.at,
+                    a_side: a.side * ELEMENT,
+                    a_step: a.step * ELEMENT,
+                    b: b_at,
+                    b_side: b.side * ELEMENT,
+                    b_step: b.step * ELEMENT,
+                    count: in_tiles / SIDE,
                 }
-                tile.run();
-                tile.a = tile.a.wrapping_add(SIDE * a.side);
-                tile.to = tile.to.wrapping_add(SIDE * c_row);
+                .run();
             }
         }
         for i in in_tiles..m {
@@ -266,8 +277,23 @@ unsafe fn dots(k: usize, one: Walk<f32>, each: Walk<f32>, sums: &mut [f32; SIDE]
     unsafe {
         asm!(
             "vldmia {sums}, {{s0-s3}}",
+            "cmp {side}, #4",
+            "bne 3f",
             "2:",
             "vldr s4, [{one}]",
+            "add {one}, {one}, {one_step}",
+            "vldmia {each}, {{s5-s8}}",
+            "add {each}, {each}, {step}",
+            products!(@row "s4"; "s0", "s1", "s2", "s3"; "s5", "s6", "s7", "s8"),
+            "subs {k}, {k}, #1",
+            "bne 2b",
+            "b 4f",
+            "3:",
+            "sub {step}, {step}, {side}, lsl #1",
+            "sub {step}, {step}, {side}",
+            "2:",
+            "vldr s4, [{one}]",
+            "add {one}, {one}, {one_step}",
             "vldr s5, [{each}]",
             "add {each}, {each}, {side}",
             "vldr s6, [{each}]",
@@ -275,18 +301,18 @@ unsafe fn dots(k: usize, one: Walk<f32>, each: Walk<f32>, sums: &mut [f32; SIDE]
             "vldr s7, [{each}]",
             "add {each}, {each}, {side}",
             "vldr s8, [{each}]",
-            "add {each}, {each}, {next}",
+            "add {each}, {each}, {step}",
             products!(@row "s4"; "s0", "s1", "s2", "s3"; "s5", "s6", "s7", "s8"),
-            "add {one}, {one}, {one_step}",
             "subs {k}, {k}, #1",
             "bne 2b",
+            "4:",
             "vstmia {sums}, {{s0-s3}}",
             sums = in(reg) sums,
             one = inout(reg) one.at => _,
             one_step = in(reg) one_step,
             each = inout(reg) each.at => _,
             side = in(reg) side,
-            next = in(reg) step.wrapping_sub(3 * side),
+            step = inout(reg) step => _,
             k = inout(reg) k => _,
             out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
             options(nostack),

@@ -132,8 +132,9 @@ pub(super) struct Probability;
 impl<E: Real> Target<E> for Index {
     #[inline(always)]
     fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
-        let target = target.get(row.index).and_then(|target| target.to_index());
-        move |class| if target == Some(class) { E::ONE } else { E::ZERO }
+        // Nowhere is a class of this number.
+        let target = target.get(row.index).and_then(|target| target.to_index()).unwrap_or(usize::MAX);
+        move |class| if target == class { E::ONE } else { E::ZERO }
     }
 }
 
