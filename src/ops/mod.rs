@@ -168,7 +168,12 @@ impl Args {
     #[must_use]
     #[inline(always)]
     pub fn lengths(&self) -> [usize; Self::WORDS] {
-        self.0.map(|word| word as usize)
+        // Element by element: of `map` a compiler that optimizes for size makes a loop over copies.
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.0;
+        [
+            a as usize, b as usize, c as usize, d as usize, e as usize, f as usize, g as usize, h as usize, i as usize,
+            j as usize, k as usize, l as usize,
+        ]
     }
 
     /// The scalar in the words `AT..AT + 3`.

@@ -38,6 +38,9 @@ pub trait Optimizer<B: Backend>: 'static {
     const SLOTS: usize;
     /// The coefficients of one step.
     type Coefficients: Sync + 'static;
+    /// Whether it updates anything: what only computes gradients does not.
+    #[doc(hidden)]
+    const UPDATES: bool = true;
 
     /// Looks for a setting that it cannot have.
     ///
@@ -70,6 +73,7 @@ pub(crate) struct NoUpdate;
 
 impl<B: Backend> Optimizer<B> for NoUpdate {
     const SLOTS: usize = 0;
+    const UPDATES: bool = false;
     type Coefficients = ();
 
     fn check(&self) -> Result<(), SettingError> {

@@ -136,6 +136,7 @@ impl<B: Backend> Step<B> {
         table.get(self.args as usize).unwrap_or(NONE)
     }
 
+    #[inline(never)]
     pub(super) fn forward(
         &self,
         table: &[Args],
@@ -157,6 +158,7 @@ impl<B: Backend> Step<B> {
         Ok(())
     }
 
+    #[inline(never)]
     pub(super) fn backward<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B, O>,
@@ -182,8 +184,8 @@ impl<B: Backend> Step<B> {
             }
             Action::Move { add } => move_to(out, x[0], add || adds),
             Action::Seed => out.fill(pass.seed),
-            Action::Update => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0])?,
-            Action::UpdateRows { run, rows, row_len } => {
+            Action::Update if O::UPDATES => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0])?,
+            Action::UpdateRows { run, rows, row_len } if O::UPDATES => {
                 let (rows, row_len, count) = (rows as usize, row_len as usize, self.param.len());
                 let mut done = 0;
                 while done < count {
@@ -198,7 +200,8 @@ impl<B: Backend> Step<B> {
                     done += len.max(1);
                 }
             }
-            Action::Forward { .. } => return Err(RunError::BrokenPlan),
+            // A forward step, or an update where gradients are kept.
+            _ => return Err(RunError::BrokenPlan),
         }
         Ok(())
     }
