@@ -59,20 +59,45 @@ impl Init {
     /// assert!(weight.iter().all(|w| w.abs() <= bound));
     /// ```
     pub fn fill<E: Real>(self, data: &mut [E], shape: Shape, name: Name<'_>, seed: u64) {
-        let six_over = |fan: usize| (E::from_usize(6) / E::from_usize(fan)).sqrt();
-        let two_over = |fan: usize| (E::from_usize(2) / E::from_usize(fan)).sqrt();
+        self.fill_with(data, shape, name, seed, Some(normal));
+    }
+
+    /// The same; `normal` is only asked for where the distribution [is normal](Self::is_normal).
+    pub(crate) fn fill_with<E: Real>(
+        self,
+        data: &mut [E],
+        shape: Shape,
+        name: Name<'_>,
+        seed: u64,
+        normal: Option<Normal<E>>,
+    ) {
         let (fan_in, fan_out) = fans(shape);
-        match self {
-            Self::Zeros => data.fill(E::ZERO),
-            Self::Ones => data.fill(E::ONE),
-            Self::Constant { single, double } => data.fill(E::choose(single, double)),
-            Self::HeUniform => uniform(data, six_over(fan_in), generator(name, seed)),
-            Self::XavierUniform => uniform(data, six_over(fan_in + fan_out), generator(name, seed)),
-            Self::HeNormal => normal(data, two_over(fan_in), generator(name, seed)),
-            Self::XavierNormal => normal(data, two_over(fan_in + fan_out), generator(name, seed)),
+        let (variance, fan) = match self {
+            Self::Zeros => return data.fill(E::ZERO),
+            Self::Ones => return data.fill(E::ONE),
+            Self::Constant { single, double } => return data.fill(E::choose(single, double)),
+            Self::HeUniform => (6, fan_in),
+            Self::XavierUniform => (6, fan_in + fan_out),
+            Self::HeNormal => (2, fan_in),
+            Self::XavierNormal => (2, fan_in + fan_out),
+        };
+        let scale = (E::from_usize(variance) / E::from_usize(fan)).sqrt();
+        let generator = generator(name, seed);
+        if !self.is_normal() {
+            uniform(data, scale, generator);
+        } else if let Some(normal) = normal {
+            normal(data, scale, generator);
         }
     }
+
+    pub(crate) const fn is_normal(self) -> bool {
+        matches!(self, Self::HeNormal | Self::XavierNormal)
+    }
 }
+
+/// Draws from a normal distribution with this deviation. A program points to it where it needs it, so that others do not have it
+/// in flash.
+pub(crate) type Normal<E> = fn(&mut [E], E, Xoshiro256StarStar);
 
 fn fans(shape: Shape) -> (usize, usize) {
     match shape.rank() {
@@ -97,7 +122,7 @@ fn uniform<E: Real>(data: &mut [E], bound: E, mut random: impl RngCore) {
 }
 
 /// Marsaglia's polar method (1964), which needs a logarithm and a root but no sine.
-fn normal<E: Real>(data: &mut [E], deviation: E, mut random: impl RngCore) {
+pub(crate) fn normal<E: Real>(data: &mut [E], deviation: E, mut random: Xoshiro256StarStar) {
     let mut side = || {
         let unit = E::unit(random.next_u64());
         unit + unit - E::ONE

@@ -5,6 +5,7 @@
 
 use crate::backend::dispatch::first_not_finite;
 use crate::backend::{Backend, Real, Strict};
+use crate::init::Normal;
 use crate::ops::Args;
 use crate::optim::{self, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
 use crate::plan::NotFinite;
@@ -35,6 +36,8 @@ pub struct Program<'t, B: Backend = Strict<f32>> {
     pub(crate) outputs: &'t [Output<'t>],
     pub(crate) groups: &'t [GroupRun],
     pub(crate) sizes: Sizes,
+    /// Where a tensor starts with numbers of a normal distribution.
+    pub(crate) normal: Option<Normal<B::Elem>>,
 }
 
 /// Sizes, in elements, and tables. A training program and an inference program of one network have the same parameters at
@@ -157,7 +160,7 @@ impl<B: Backend> Program<'_, B> {
                 _ => continue,
             };
             if let Some(data) = space.get_mut(tensor.range()) {
-                tensor.init.fill(data, tensor.shape, tensor.name, seed);
+                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
             }
         }
         memory.grads.fill(B::Elem::ZERO);
@@ -173,7 +176,7 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
         for tensor in self.tensors.iter().filter(|tensor| matches!(tensor.space, Space::Frozen)) {
             if let Some(data) = frozen.get_mut(tensor.range()) {
-                tensor.init.fill(data, tensor.shape, tensor.name, seed);
+                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
             }
         }
         Ok(())

@@ -31,7 +31,7 @@ use crate::ops::{Args, MAX_INPUTS};
 use crate::optim::Rules;
 use crate::program::{GroupRun, Input, Output, Program, Sizes, Step, Tensor};
 use planner::{Info, Planner};
-use tables::Source;
+use tables::{Source, normal_of};
 
 /// Room for steps, by node: forward and the new state; each input's gradient, its sum and its update.
 const STEPS_PER_NODE: usize = 2 + 3 * MAX_INPUTS;
@@ -294,7 +294,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
-        Program { steps, args, tensors, inputs, outputs, groups, sizes: self.layout.sizes }
+        Program { steps, args, tensors, inputs, outputs, groups, sizes: self.layout.sizes, normal: normal_of(tensors) }
     }
 
     /// The tables on the heap, for a graph that is made at run time.

@@ -1,8 +1,9 @@
 //! The tables of a program, taken from the nodes and what the planner found out about them.
 
 use super::planner::Info;
-use crate::backend::Backend;
+use crate::backend::{Backend, Real};
 use crate::graph::{Kind, Node};
+use crate::init::{self, Normal};
 use crate::ops::Args;
 use crate::optim::{Rules, Scope};
 use crate::program::{GroupRun, Input, Output, Tensor};
@@ -149,6 +150,18 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
     }
 }
 
+/// Draws from a normal distribution, where a tensor starts so.
+pub(super) const fn normal_of<E: Real>(tensors: &[Tensor<'_>]) -> Option<Normal<E>> {
+    let mut i = 0;
+    while i < tensors.len() {
+        if tensors[i].init.is_normal() {
+            return Some(init::normal);
+        }
+        i += 1;
+    }
+    None
+}
+
 #[cfg(any(feature = "alloc", test))]
 mod on_the_heap {
     use alloc::vec::Vec;
@@ -172,7 +185,7 @@ mod on_the_heap {
         #[must_use]
         pub fn program(&self) -> Program<'_, B> {
             let Self { steps, args, tensors, inputs, outputs, groups, sizes } = self;
-            Program { steps, args, tensors, inputs, outputs, groups, sizes: *sizes }
+            Program { steps, args, tensors, inputs, outputs, groups, sizes: *sizes, normal: super::normal_of(tensors) }
         }
     }
 
