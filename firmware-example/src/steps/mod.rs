@@ -17,14 +17,14 @@ macro_rules! step {
     ($backend:ty, $net:expr, $training:expr, $optimizer:expr, $batch:literal samples of $features:literal, $classes:expr) => {
         program!(static TRAIN: Program<$backend> = $net.train($training));
 
-        static SLAB: ConstStaticCell<[f32; TRAIN.slab_len()]> = ConstStaticCell::new([0.0; TRAIN.slab_len()]);
-        static SAMPLES: ConstStaticCell<([f32; $batch * $features], [f32; $batch])> =
-            ConstStaticCell::new(([0.0; $batch * $features], [0.0; $batch]));
+        /// The slab and the samples.
+        static MEMORY: ConstStaticCell<([f32; TRAIN.slab_len()], [f32; $batch * $features], [f32; $batch])> =
+            ConstStaticCell::new(([0.0; TRAIN.slab_len()], [0.0; $batch * $features], [0.0; $batch]));
 
         #[cortex_m_rt::entry]
         fn main() -> ! {
-            let (Some((x, y)), Some(slab)) = (SAMPLES.try_take(), SLAB.try_take()) else { steps::give_up() };
-            steps::run(&TRAIN, slab, [x, y], $classes, &mut $optimizer)
+            let Some((slab, x, labels)) = MEMORY.try_take() else { steps::give_up() };
+            steps::run(&TRAIN, slab, [x, labels], $classes, &mut $optimizer)
         }
     };
 }
