@@ -198,14 +198,7 @@ impl Tiles {
 ///
 /// # Safety
 /// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
-pub(super) unsafe fn product(
-    [m, n, k]: [usize; 3],
-    a: Walk<f32>,
-    b: Walk<f32>,
-    c: *mut f32,
-    c_row: usize,
-    keep: bool,
-) {
+pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize, keep: bool) {
     const ELEMENT: usize = size_of::<f32>();
     static ZEROS: [f32; SIDE] = [0.0; SIDE];
 

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
-    setup, web,
+    setup, size, web,
     workspace::Workspace,
 };
 
@@ -82,7 +82,7 @@ const CHECKS: &[Check] = &[
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
 
-    call("device: size", firmware::size),
+    call("device: size", size::check),
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),

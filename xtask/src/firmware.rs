@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    elf::{Image, Section},
+    elf::Image,
     process,
     qemu::{self, Board, THUMBV7EM},
     workspace::Workspace,
@@ -31,7 +31,8 @@ fn build_with(workspace: &Workspace, board: &Board, program: &str, options: &str
     Ok(workspace.firmware_file(board.target, program))
 }
 
-fn read(path: &PathBuf) -> Result<Image> {
+/// Reads a linked program.
+pub(crate) fn read(path: &PathBuf) -> Result<Image> {
     let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     Image::parse(&bytes).with_context(|| format!("cannot parse {}", path.display()))
 }
@@ -53,7 +54,7 @@ pub(crate) fn link_wasm(workspace: &Workspace) -> Result<String> {
 
 /// That the program links at all says that nothing in it wants Rust's global allocator, for it declares none. This
 /// finds what gets in without it: an allocator of C, or of a dependency.
-fn without_allocator(image: &Image, entry: &str) -> Result<String> {
+pub(crate) fn without_allocator(image: &Image, entry: &str) -> Result<String> {
     ensure_symbol(image, entry)?;
     let found = image.allocators();
     ensure!(found.is_empty(), "an allocator is linked:\n{}", image.list(&found));
@@ -114,43 +115,6 @@ pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> 
         None => String::new(),
     };
     Ok(format!("{} lines as on the host{instructions}{adam}", host.len()))
-}
-
-/// The programs that measure a step, each with the instructions that it may take: a guard against what makes it slower. The aim for
-/// W1 is 226,000, and 200,000 with fused multiply-adds.
-const STEPS: [(&str, u64); 8] = [
-    ("w1", 227_000),
-    ("w1_fast", 227_000),
-    ("w1_fused", 241_000),
-    ("w2", 34_000_000),
-    ("w2_fast", 34_000_000),
-    ("w3", 270_000_000),
-    ("w3_fast", 270_000_000),
-    ("xor", 16_000),
-];
-
-/// `cargo xtask size`, and a check: flash by section, RAM by space, stack and instructions of a training step on a Cortex-M4F.
-pub(crate) fn size(workspace: &Workspace) -> Result<String> {
-    let arguments = format!("build --release --target {} --features steps --bins", THUMBV7EM.target);
-    process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
-    for (program, limit) in STEPS {
-        let file = workspace.firmware_file(THUMBV7EM.target, program);
-        let image = read(&file)?;
-        let found = image.unwanted();
-        ensure!(found.is_empty(), "{program} has no use for these:\n{}", image.list(&found));
-        without_allocator(&image, "main")?;
-        let run = qemu::run(&THUMBV7EM, &file, &workspace.root)?;
-        ensure!(run.status.success(), "{program} ended with {}", run.status);
-        let instructions = run.instructions.context("the program counts no instructions")?;
-        let sections = image.sections.iter().filter(|section| section.size > 0);
-        let line = |section: &Section| format!("{} {}/{}", section.name, section.flash(), section.ram());
-        let sections: Vec<_> = sections.map(line).collect();
-        println!("{program}: {instructions} instructions");
-        println!("    bytes of flash/RAM: {}", sections.join(", "));
-        println!("    bytes: {}", run.lines.join(", "));
-        ensure!(instructions <= limit, "{program} takes {instructions} instructions a step: more than {limit}");
-    }
-    Ok(format!("{} programs without allocator, formatting, double precision or panics", STEPS.len()))
 }
 
 /// `cargo xtask pack`: an example of the firmware's crate, which knows its networks.

@@ -13,6 +13,7 @@ mod python;
 mod pytorch;
 mod qemu;
 mod setup;
+mod size;
 mod web;
 mod workspace;
 
@@ -34,8 +35,9 @@ cargo xtask pretrain                  train the firmware's networks on the host,
 cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
                                       --update writes that file anew, from the host
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
-cargo xtask size                      flash by section, RAM by space, stack and instructions of a training step
-                                      of the standard workloads on a Cortex-M4F
+cargo xtask size [--update]           flash, RAM, stack and instructions of a training step of the standard workloads
+                                      on a Cortex-M4F, compared with firmware-example/size.txt; --update writes
+                                      that file anew
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
                                       firmware has built in; the models are firmware_example::MODELS
@@ -72,7 +74,8 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["bits"] => println!("{}", bits::check(&workspace)?),
         ["bits", "--update"] => bits::update(&workspace)?,
         ["instructions"] => instructions::write(&workspace)?,
-        ["size"] => println!("{}", firmware::size(&workspace)?),
+        ["size"] => println!("{}", size::check(&workspace)?),
+        ["size", "--update"] => size::update(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["bench", "--browser"] => demo::bench(&workspace)?,
         ["demo"] => demo::show(&workspace, None)?,
