@@ -105,8 +105,8 @@ fn sections(image: &Image) -> String {
 
 fn write(rows: &[Row]) -> String {
     let line = |name: &str, cells: [String; COLUMNS.len()]| {
-        let cells: String = cells.iter().map(|cell| format!("{cell:>14}")).collect();
-        format!("{name:<8}{cells}\n")
+        let [a, b, c, d, e] = cells;
+        format!("{name:<8}{a:>14}{b:>14}{c:>14}{d:>14}{e:>14}\n")
     };
     let head = line("", COLUMNS.map(str::to_owned));
     let lines = rows.iter().map(|(program, numbers)| line(program, numbers.map(|number| number.to_string())));
