@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
-    qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
+    qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
     setup, web,
     workspace::Workspace,
 };
@@ -67,6 +67,8 @@ const CHECKS: &[Check] = &[
     call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
+    call("link: thumbv8m.main", |workspace| firmware::link(workspace, &THUMBV8M)),
+    call("link: thumbv7m", |workspace| firmware::link(workspace, &THUMBV7M)),
     call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),
     call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC)),
     call("link: wasm32", firmware::link_wasm),
@@ -79,6 +81,8 @@ const CHECKS: &[Check] = &[
     call("no panic: a provoked one is found", firmware::provoked_panic),
 
     call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM)),
+    call("qemu: thumbv8m.main", |workspace| firmware::same_bits(workspace, &THUMBV8M)),
+    call("qemu: thumbv7m", |workspace| firmware::same_bits(workspace, &THUMBV7M)),
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
 
@@ -86,6 +90,7 @@ const CHECKS: &[Check] = &[
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
+    call("device: every choice learns", |workspace| fine_tuning::learns(workspace, "choices", &THUMBV7EM)),
     call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
     call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
 ];

@@ -26,9 +26,9 @@ const HELP: &str = "\
 cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
                                       --setup first installs what is missing
 cargo xtask firmware [PROGRAM] [BOARD]
-                                      build the firmware's programs (digits, motions) or one of them, run
+                                      build the firmware's programs (digits, motions; choices), or one of them, run
                                       them under QEMU, and show what they say; on thumbv7em unless BOARD is
-                                      thumbv6m or riscv32imc
+                                      thumbv8m.main, thumbv7m, thumbv6m or riscv32imc
 cargo xtask pretrain                  train the firmware's networks on the host, and make the images of
                                       their weights in firmware-example/weights
 cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
