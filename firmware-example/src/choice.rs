@@ -65,7 +65,7 @@ impl Choice {
     /// # Panics
     /// When the network has fewer layers, or nothing of a name.
     #[must_use]
-    pub const fn of(self, mut g: Graph, net: &Layers) -> Graph {
+    pub const fn apply_to(self, mut g: Graph, net: &Layers) -> Graph {
         g.freeze("");
         let mut i = net.layers.len() - self.last;
         while i < net.layers.len() {

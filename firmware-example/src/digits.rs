@@ -39,7 +39,7 @@ pub const TRAINED: Choice = Choice::last(1);
 /// What the device runs: all but what it trains is as it was trained on the host.
 #[must_use]
 pub const fn tuned_net(trained: Choice) -> Graph {
-    trained.of(net::<1>(BatchNorm::new().eval()), &LAYERS)
+    trained.apply_to(net::<1>(BatchNorm::new().eval()), &LAYERS)
 }
 
 program!(

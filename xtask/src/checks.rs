@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
+    bits, demo, fine_tuning, firmware, fuzz, guide, instructions, process, python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
     setup, web,
     workspace::Workspace,
@@ -41,6 +41,7 @@ const fn call(name: &'static str, function: fn(&Workspace) -> Result<String>) ->
 const CHECKS: &[Check] = &[
     root("format: workspace", "fmt --all --check"),
     firmware("format: firmware", "fmt --check"),
+    root("format: boards", "fmt --manifest-path firmware-example/boards/Cargo.toml --check"),
 
     root("clippy: workspace", "clippy --workspace --all-targets -- -D warnings"),
     root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
@@ -87,12 +88,15 @@ const CHECKS: &[Check] = &[
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
 
     call("device: size", firmware::size),
+    call("device: plan", firmware::plan_in_guide),
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
     call("device: every choice learns", |workspace| fine_tuning::learns(workspace, "choices", &THUMBV7EM)),
     call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
     call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
+    // Last, since it has other weights built in meanwhile.
+    call("guide", guide::check),
 ];
 
 #[derive(Debug, Default, PartialEq)]

@@ -7,6 +7,7 @@ mod elf;
 mod fine_tuning;
 mod firmware;
 mod fuzz;
+mod guide;
 mod instructions;
 mod process;
 mod python;
@@ -26,8 +27,8 @@ const HELP: &str = "\
 cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
                                       --setup first installs what is missing
 cargo xtask firmware [PROGRAM] [BOARD]
-                                      build the firmware's programs (digits, motions; choices), or one of them, run
-                                      them under QEMU, and show what they say; on thumbv7em unless BOARD is
+                                      build the firmware's programs digits and motions, or another one (choices),
+                                      run them under QEMU, and show what they say; on thumbv7em unless BOARD is
                                       thumbv8m.main, thumbv7m, thumbv6m or riscv32imc
 cargo xtask pretrain                  train the firmware's networks on the host, and make the images of
                                       their weights in firmware-example/weights
@@ -36,11 +37,14 @@ cargo xtask bits [--update]           train networks on every target and compare
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size                      flash by section, RAM by space, stack and instructions of a training step
                                       of the standard workloads on a Cortex-M4F
+cargo xtask plan                      RAM and work of each choice of what the firmware's networks train, and the
+                                      largest networks that fit some sizes of RAM
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
                                       firmware has built in; the models are firmware_example::MODELS
-cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
-                                      into target/pytorch-venv, and check what slabgrad computes from them
+cargo xtask pytorch                   make the files of tests/pytorch and firmware-example/pytorch anew with PyTorch,
+                                      which is installed into target/pytorch-venv, and check what slabgrad
+                                      computes from them
 cargo xtask demo [PORT]               build the page that trains in the browser, and serve it on localhost
 cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and compare the bits with the host's
 cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
@@ -73,6 +77,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["bits", "--update"] => bits::update(&workspace)?,
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => println!("{}", firmware::size(&workspace)?),
+        ["plan"] => firmware::show_plan(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["bench", "--browser"] => demo::bench(&workspace)?,
         ["demo"] => demo::show(&workspace, None)?,
