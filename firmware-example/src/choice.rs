@@ -1,7 +1,7 @@
 //! What of a network the device trains: choices that papers about training on devices make, and what each of them takes.
 //!
 //! - The last layers, whose gradients need nothing of those before them (Lin et al., *On-Device Training Under 256KB Memory*, 2022).
-//! - Biases alone, whose gradients need no activations (Cai et al., *TinyTL*, 2020), or norms alone (Mudrakarta et al., *K for the
+//! - Biases alone, whose gradients need no activations (Cai et al., *`TinyTL`*, 2020), or norms alone (Mudrakarta et al., *K for the
 //!   Price of 1*, 2019); with the last layer where the classes change.
 //!
 //! `cargo xtask plan` prints a table of RAM and work for each.
