@@ -33,8 +33,8 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(net: &Graph, training: Training) -> Option<Self> {
-        let (train, infer) = (net.try_train(training).ok()?, net.try_infer().ok()?);
+    fn of(net: &Graph, training: &Training) -> Option<Self> {
+        let (train, infer) = (net.try_train(*training).ok()?, net.try_infer().ok()?);
         let (tables, multiply_adds) = (train.tables(), train.multiply_adds());
         let program = tables.program();
         let sample = program.inputs()[0].shape.len();
@@ -57,7 +57,7 @@ fn print_choices(name: &str, net: fn(Choice) -> Graph) {
         "", "sample", "params", "state", "grads", "moments", "activations", "", "forward", "backward"
     );
     for (choice, trained) in choice::ALL {
-        let Some(cost) = Cost::of(&net(trained), ADAM) else { continue };
+        let Some(cost) = Cost::of(&net(trained), &ADAM) else { continue };
         let [sample, params, state, grads, moments, activations] = cost.ram;
         let parts = format!("{sample:>9}{params:>8}{state:>7}{grads:>8}{moments:>9}{activations:>13}");
         let MultiplyAdds { forward, backward } = cost.multiply_adds;
@@ -78,10 +78,10 @@ fn print_widest(name: &str, net: fn(usize) -> (Graph, &'static [&'static [&'stat
     ] {
         let fits = |n: usize, kb: usize| {
             let (graph, layers) = net(n);
-            let cost = Cost::of(&trained.apply_to(graph, &Layers { layers, norms: &[] }), training);
+            let cost = Cost::of(&trained.apply_to(graph, &Layers { layers, norms: &[] }), &training);
             cost.is_some_and(|cost| cost.ram_bytes() + RESERVE <= kb * 1024)
         };
-        let widest = |kb: usize| (1..).find(|&n| !fits(n, kb)).unwrap_or(1) - 1;
+        let widest = |kb: usize| (1..10_000).take_while(|&n| fits(n, kb)).last().unwrap_or(0);
         println!("  {choice:<33}{}", RAM.map(|kb| format!("{:>9}", widest(kb))).concat());
     }
 }

@@ -26,8 +26,7 @@ impl<R: FnMut(&mut [u8]) -> bool> Samples for Bytes<R> {
         if !(self.read)(&mut self.bytes) {
             return None;
         }
-        let mut numbers =
-            self.bytes.chunks_exact(4).map(|bytes| bytes.try_into().map(f32::from_le_bytes).unwrap_or(-1.0));
+        let mut numbers = self.bytes.chunks_exact(4).map(|bytes| bytes.try_into().map_or(-1.0, f32::from_le_bytes));
         for value in values {
             *value = numbers.next()?;
         }
