@@ -5,11 +5,16 @@ use std::{env, error::Error, fs, path::PathBuf};
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=memory");
+    println!("cargo:rustc-check-cfg=cfg(mps2_an386)");
 
     if env::var("CARGO_CFG_TARGET_OS")? != "none" {
         return Ok(());
     }
     let target = env::var("TARGET")?;
+    if target == "thumbv7em-none-eabihf" {
+        // For what measures, with this board's timer.
+        println!("cargo:rustc-cfg=mps2_an386");
+    }
     let layout = PathBuf::from("memory").join(format!("{target}.x"));
     let out_dir = PathBuf::from(env::var("OUT_DIR")?);
     fs::copy(&layout, out_dir.join("memory.x"))
@@ -22,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
     // The programs whose messages go out through defmt.
-    for program in ["digits", "motions"] {
+    for program in ["choices", "digits", "motions"] {
         println!("cargo:rustc-link-arg-bin={program}=-Tdefmt.x");
     }
     Ok(())

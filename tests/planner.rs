@@ -269,3 +269,61 @@ proptest! {
         });
     }
 }
+
+/// Two layers over two samples; `trained` says what is trained.
+const fn two_layers(trained: Option<&'static str>) -> Graph {
+    let mut g = Graph::new();
+    let x = g.input::<R2<2, 4>>("x");
+    let y = g.input::<R2<2, 3>>("y");
+    let h: Var<R2<2, 8>> = g.linear("fc1", x);
+    let h = g.relu(h);
+    let p: Var<R2<2, 3>> = g.linear("fc2", h);
+    let loss = g.mse(p, y);
+    g.loss(loss);
+    if let Some(leaf) = trained {
+        g.freeze("");
+        g.unfreeze_leaves(leaf);
+    }
+    g
+}
+
+#[test]
+fn work_is_known_at_compile_time_and_depends_on_what_is_trained() {
+    const SGD: Training = Training::with::<Sgd>();
+    const ALL: Plan = two_layers(None).train(SGD);
+    const BIASES: Plan = two_layers(Some("bias")).train(SGD);
+    const LAST: Plan = {
+        let mut g = two_layers(None);
+        g.freeze("");
+        g.unfreeze("fc2");
+        g.train(SGD)
+    };
+    const { assert!(ALL.multiply_adds().forward == 2 * 4 * 8 + 2 * 8 * 3) };
+    // The second layer's operands, and the first one's weight.
+    assert_eq!(ALL.multiply_adds().backward, 2 * (2 * 8 * 3) + 2 * 4 * 8);
+    // The second layer's input, on the way to the first one's bias.
+    assert_eq!(BIASES.multiply_adds().backward, 2 * 8 * 3);
+    // The second layer's weight.
+    assert_eq!(LAST.multiply_adds().backward, 2 * 8 * 3);
+    let lengths = [ALL, BIASES, LAST].map(|plan| {
+        let tables = plan.tables();
+        [tables.program().params_len(), tables.program().frozen_len()]
+    });
+    assert_eq!(lengths, [[67, 0], [11, 56], [27, 40]]);
+}
+
+#[test]
+fn work_of_other_products() {
+    const fn net() -> Graph {
+        let mut g = Graph::new();
+        let x = g.input::<R4<1, 2, 4, 4>>("x");
+        let h: Var<R4<1, 3, 4, 4>> = g.conv2d("conv", x, Conv2d::kernel(3).padding(1));
+        let h: Var<R4<1, 2, 8, 8>> = g.conv_transpose2d("up", h, ConvTranspose2d::kernel(2).stride(2));
+        let h: Var<R2<8, 16>> = g.reshape(h);
+        let y = g.matmul_nt(h, h);
+        g.output("y", y);
+        g
+    }
+    const FORWARD: usize = net().infer().multiply_adds().forward;
+    assert_eq!(FORWARD, 3 * 16 * (2 * 9) + 3 * 16 * (2 * 4) + 8 * 8 * 16);
+}

@@ -20,15 +20,20 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{name}: {} bytes", image.len());
         fs::write(folder.join(name), image)
     };
-    write("digits.slab", pretrain(&digits::PRETRAIN, &digits::TRAIN, data::digits()?.pretraining, 15, 2e-3)?)?;
-    write("motions.slab", pretrain(&motions::PRETRAIN, &motions::TRAIN, data::motions()?.pretraining, 30, 3e-3)?)?;
+    let digits = pretrain(&digits::PRETRAIN, data::digits()?.pretraining, 15, 2e-3)?;
+    write("digits.slab", digits::TRAIN.pack(&StateDict::parse(&digits)?)?)?;
+    let motions = pretrain(&motions::PRETRAIN, data::motions()?.pretraining, 30, 3e-3)?;
+    let motions = StateDict::parse(&motions)?;
+    write("motions.slab", motions::TRAIN.pack(&motions)?)?;
+    for (name, choice) in motions::CHOICES {
+        write(&format!("motions-{name}.slab"), choice.train.pack(&motions)?)?;
+    }
     Ok(())
 }
 
-/// Trains, and packs the weights for the program that fine-tunes them.
+/// Trains, and returns the weights as a `state_dict`.
 fn pretrain(
     program: &Program<'static>,
-    fine_tune: &Program<'static>,
     mut samples: Vec<Sample>,
     epochs: usize,
     learning_rate: f32,
@@ -51,6 +56,5 @@ fn pretrain(
         }
         println!("epoch {epoch:2}: loss {:.4}", sum / steps);
     }
-    let dict = program.save_state_dict(&memory)?;
-    Ok(fine_tune.pack(&StateDict::parse(&dict)?)?)
+    Ok(program.save_state_dict(&memory)?)
 }

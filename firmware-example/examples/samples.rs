@@ -1,4 +1,4 @@
-//! Writes what a device under QEMU gets to see into a folder: `samples NETWORK FOLDER`. The files are those of `device/samples.rs`.
+//! Writes what a device under QEMU gets to see into a folder: `samples PROGRAM FOLDER`. The files are those of `device/samples.rs`.
 
 mod data;
 
@@ -8,11 +8,11 @@ use data::Sample;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
-    let [network, folder] = &arguments[..] else { Err("samples NETWORK FOLDER")? };
-    let parts = match network.as_str() {
+    let [program, folder] = &arguments[..] else { Err("samples PROGRAM FOLDER")? };
+    let parts = match program.as_str() {
         "digits" => data::digits()?,
-        "motions" => data::motions()?,
-        _ => Err(format!("no network is named {network}"))?,
+        "motions" | "choices" => data::motions()?,
+        _ => Err(format!("no program is named {program}"))?,
     };
     let folder = Path::new(folder);
     fs::create_dir_all(folder)?;

@@ -4,6 +4,7 @@ use slabgrad::checkpoint::Aligned;
 use slabgrad::optim::Linear;
 use slabgrad::prelude::*;
 
+use crate::choice::{Choice, Layers};
 use crate::fine_tune::FineTuning;
 
 /// Elements of an image.
@@ -29,15 +30,16 @@ const fn net<const B: usize>(norm: BatchNorm) -> Graph {
     g
 }
 
-/// What the device runs: all but the last layer is as it was trained on the host.
+/// The network's layers, by name.
+pub const LAYERS: Layers = Layers { layers: &[&["conv1", "bn1"], &["conv2", "bn2"], &["fc"]], norms: &["bn1", "bn2"] };
+
+/// What the device trains: the last layer. Another choice needs its own image of the weights: `cargo xtask pretrain` makes it.
+pub const TRAINED: Choice = Choice::last(1);
+
+/// What the device runs: all but what it trains is as it was trained on the host.
 #[must_use]
-pub const fn frozen_net() -> Graph {
-    let mut g = net::<1>(BatchNorm::new().eval());
-    g.freeze("conv1");
-    g.freeze("bn1");
-    g.freeze("conv2");
-    g.freeze("bn2");
-    g
+pub const fn tuned_net(trained: Choice) -> Graph {
+    trained.apply_to(net::<1>(BatchNorm::new().eval()), &LAYERS)
 }
 
 program!(
@@ -45,23 +47,20 @@ program!(
     pub static PRETRAIN = net::<24>(BatchNorm::new()).train(Training::with::<Adam>())
 );
 program!(
-    /// Trains the last layer, one image at a time.
-    pub static TRAIN = frozen_net().train(Training::with::<Adam>())
+    /// Trains what was chosen, one image at a time.
+    pub static TRAIN = tuned_net(TRAINED).train(Training::with::<Adam>())
 );
 program!(
     /// Says what an image shows.
-    pub static INFER = frozen_net().infer()
+    pub static INFER = tuned_net(TRAINED).infer()
 );
-
-/// Elements of memory: an image, and what both programs need.
-pub const SLAB_LEN: usize = LEN + TRAIN.slab_len_with(&INFER);
-const _: () = assert!(SLAB_LEN * size_of::<f32>() <= 64 * 1024, "more than 64 KB of RAM");
 
 /// How the device learns.
 pub static FINE_TUNING: FineTuning = FineTuning {
     train: &TRAIN,
     infer: &INFER,
     weights: &Aligned(*include_bytes!("../weights/digits.slab")),
+    forget: &["fc.weight", "fc.bias"],
     sample_len: LEN,
     batch: 2,
     save_every: 40,

@@ -15,7 +15,7 @@ pub trait Samples {
     fn next(&mut self, values: &mut [f32]) -> Option<f32>;
 }
 
-/// A network, and how its last layer learns on the device.
+/// A network, and how it learns on the device.
 pub struct FineTuning {
     /// Trains on one sample.
     pub train: &'static Program<'static>,
@@ -23,6 +23,8 @@ pub struct FineTuning {
     pub infer: &'static Program<'static>,
     /// The image of the weights, frozen ones included.
     pub weights: &'static Aligned<[u8]>,
+    /// Parameters that start from zero: what they know is of no use for samples that differ much.
+    pub forget: &'static [&'static str],
     /// Elements of a sample.
     pub sample_len: usize,
     /// Samples whose gradients are gathered for an update.
@@ -113,6 +115,18 @@ pub struct Learner<'s> {
 }
 
 impl FineTuning {
+    /// Bytes of RAM: a sample, and what both programs need.
+    #[must_use]
+    pub const fn ram_bytes(&self) -> usize {
+        self.slab_len() * size_of::<f32>()
+    }
+
+    /// Elements of the slab.
+    #[must_use]
+    pub const fn slab_len(&self) -> usize {
+        self.sample_len + self.train.slab_len_with(self.infer)
+    }
+
     /// The network as it was trained on the host, in a slab of `sample_len` elements more than its programs need.
     ///
     /// # Errors
@@ -165,9 +179,13 @@ impl Learner<'_> {
         Ok(accuracy)
     }
 
-    /// Starts the last layer anew: what it knows is of no use for samples that differ much.
+    /// Starts anew what is to be forgotten.
     pub fn forget(&mut self) {
-        self.memory.params.fill(0.0);
+        for name in self.setup.forget {
+            if let Some(parameter) = self.setup.train.tensor_mut(&mut self.memory, name) {
+                parameter.fill(0.0);
+            }
+        }
     }
 
     /// Learns from each sample once, and keeps a checkpoint now and then. Samples that it has learned from before it resumed are

@@ -7,6 +7,7 @@
 #![no_std]
 
 pub mod bits;
+pub mod choice;
 pub mod digits;
 pub mod fine_tune;
 pub mod motions;

@@ -4,6 +4,7 @@ use slabgrad::checkpoint::Aligned;
 use slabgrad::optim::Linear;
 use slabgrad::prelude::*;
 
+use crate::choice::{Choice, Layers};
 use crate::fine_tune::FineTuning;
 
 /// Three axes of acceleration, three of rotation.
@@ -33,15 +34,16 @@ const fn net<const B: usize>(norm: BatchNorm) -> Graph {
     g
 }
 
-/// What the device runs: all but the last layer is as it was trained on the host.
+/// The network's layers, by name.
+pub const LAYERS: Layers = Layers { layers: &[&["conv1", "bn1"], &["conv2", "bn2"], &["fc"]], norms: &["bn1", "bn2"] };
+
+/// What the device trains: the last layer. Another choice needs its own image of the weights: `cargo xtask pretrain` makes it.
+pub const TRAINED: Choice = Choice::last(1);
+
+/// What the device runs: all but what it trains is as it was trained on the host.
 #[must_use]
-pub const fn frozen_net() -> Graph {
-    let mut g = net::<1>(BatchNorm::new().eval());
-    g.freeze("conv1");
-    g.freeze("bn1");
-    g.freeze("conv2");
-    g.freeze("bn2");
-    g
+pub const fn tuned_net(trained: Choice) -> Graph {
+    trained.apply_to(net::<1>(BatchNorm::new().eval()), &LAYERS)
 }
 
 program!(
@@ -49,25 +51,60 @@ program!(
     pub static PRETRAIN = net::<16>(BatchNorm::new()).train(Training::with::<Adam>())
 );
 program!(
-    /// Trains the last layer, one window at a time.
-    pub static TRAIN = frozen_net().train(Training::with::<Adam>())
+    /// Trains what was chosen, one window at a time.
+    pub static TRAIN = tuned_net(TRAINED).train(Training::with::<Adam>())
 );
 program!(
     /// Says what a window shows.
-    pub static INFER = frozen_net().infer()
+    pub static INFER = tuned_net(TRAINED).infer()
 );
-
-/// Elements of memory: a window, and what both programs need.
-pub const SLAB_LEN: usize = LEN + TRAIN.slab_len_with(&INFER);
-const _: () = assert!(SLAB_LEN * size_of::<f32>() <= 32 * 1024, "more than 32 KB of RAM");
 
 /// How the device learns.
 pub static FINE_TUNING: FineTuning = FineTuning {
     train: &TRAIN,
     infer: &INFER,
     weights: &Aligned(*include_bytes!("../weights/motions.slab")),
+    forget: &["fc.weight", "fc.bias"],
     sample_len: LEN,
     batch: 2,
     save_every: 40,
     learning_rate: Linear::new(2e-2, 2e-3, 90),
+};
+
+/// A network that trains what `$trained` says, and the image of its weights, `weights/motions-NAME.slab`.
+macro_rules! choice {
+    ($name:literal, $trained:expr, $learning_rate:expr) => {{
+        program!(static TRAIN = tuned_net($trained).train(Training::with::<Adam>()));
+        program!(static INFER = tuned_net($trained).infer());
+        static CHOICE: FineTuning = FineTuning {
+            train: &TRAIN,
+            infer: &INFER,
+            weights: &Aligned(*include_bytes!(concat!("../weights/motions-", $name, ".slab"))),
+            forget: &[],
+            learning_rate: $learning_rate,
+            ..FINE_TUNING
+        };
+        ($name, &CHOICE)
+    }};
+}
+
+/// The other choices, by name, with what goes for how fast they learn. The program `choices` tries them one after the other.
+pub static CHOICES: &[(&str, &FineTuning)] = &[
+    choice!("last-2", Choice::last(2), Linear::new(2e-2, 2e-3, 90)),
+    choice!("all", Choice::last(3), Linear::new(2e-2, 2e-3, 90)),
+    choice!("biases", Choice::biases(), Linear::new(0.16, 1.6e-2, 90)),
+    choice!("norms", Choice::norms(), Linear::new(8e-2, 8e-3, 90)),
+    choice!("biases-and-last", Choice::biases().and_last(), Linear::new(2e-2, 2e-3, 90)),
+    choice!("norms-and-last", Choice::norms().and_last(), Linear::new(2e-2, 2e-3, 90)),
+];
+
+/// Elements of memory that are enough for each of them.
+pub const CHOICES_SLAB_LEN: usize = {
+    let (mut most, mut i) = (0, 0);
+    while i < CHOICES.len() {
+        let len = CHOICES[i].1.slab_len();
+        most = if len > most { len } else { most };
+        i += 1;
+    }
+    most
 };

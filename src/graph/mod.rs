@@ -199,19 +199,55 @@ impl<B: Backend, const N: usize> Graph<B, N> {
     /// When no parameter has such a name.
     #[track_caller]
     pub const fn freeze(&mut self, prefix: &str) {
+        self.set_frozen(true, prefix, None);
+    }
+
+    /// The opposite of [`Graph::freeze`].
+    ///
+    /// # Panics
+    /// When no parameter has such a name.
+    #[track_caller]
+    pub const fn unfreeze(&mut self, prefix: &str) {
+        self.set_frozen(false, prefix, None);
+    }
+
+    /// As [`Graph::unfreeze`], of all parameters with this last part of the name: after `freeze("")`,
+    /// `unfreeze_leaves("bias")` trains the biases alone.
+    ///
+    /// # Panics
+    /// When no parameter has such a name.
+    #[track_caller]
+    pub const fn unfreeze_leaves(&mut self, leaf: &str) {
+        self.set_frozen(false, "", Some(leaf));
+    }
+
+    #[track_caller]
+    const fn set_frozen(&mut self, frozen: bool, prefix: &str, leaf: Option<&str>) {
         let mut found = false;
         let mut i = 0;
         while i < self.len {
+            let name = self.nodes[i].name;
+            let has_leaf = match leaf {
+                Some(leaf) => Name::new("", name.leaf).equals(&Name::new("", leaf)),
+                None => true,
+            };
             if let Kind::Parameter { init, .. } = self.nodes[i].kind
-                && self.nodes[i].name.is_within(prefix)
+                && name.is_within(prefix)
+                && has_leaf
             {
-                self.nodes[i].kind = Kind::Parameter { init, frozen: true };
+                self.nodes[i].kind = Kind::Parameter { init, frozen };
                 found = true;
             }
             i += 1;
         }
         if !found {
-            panic!("{}", Message::new().text("freeze: no parameter is named `").text(prefix).text("`").as_str());
+            let text =
+                Message::new().text(if frozen { "freeze" } else { "unfreeze" }).text(": no parameter is named `");
+            let text = match leaf {
+                Some(leaf) => text.text("*.").text(leaf),
+                None => text.text(prefix),
+            };
+            panic!("{}", text.text("`").as_str());
         }
     }
 

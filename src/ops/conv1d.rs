@@ -7,7 +7,7 @@
 use super::conv::{self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x};
 use super::conv2d::Conv2d;
 use super::window::flat;
-use super::{Gradient, Op, Reads, Spec, Window1d};
+use super::{Gradient, Op, Reads, Spec, Terms, Window1d};
 use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -22,6 +22,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv1d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
+            .terms(Terms::Weight)
     }
 }
 

@@ -10,7 +10,7 @@
 //! plane of `dy` in ascending order of `n`.
 
 use super::conv::{self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x};
-use super::{Gradient, Op, Reads, Spec, Window2d};
+use super::{Gradient, Op, Reads, Spec, Terms, Window2d};
 use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -25,6 +25,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv2d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
+            .terms(Terms::Weight)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::conv::{self, Geometry, Parameters, Sizes, start_from_bias};
 use super::conv2d::Conv2d;
-use super::{BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, Window2d, planes};
+use super::{BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, Terms, Window2d, planes};
 use crate::backend::{Backend, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -23,6 +23,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv_transpose2d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
+            .terms(Terms::WeightOfInput)
     }
 }
 

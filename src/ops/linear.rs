@@ -5,7 +5,7 @@
 //! `dW = dyᵀ x` and `db = Σ dy`, each summed in ascending order of the row. So gradients that are gathered over
 //! micro-batches have the bits of the whole batch's.
 
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, relu};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, Terms, relu};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -21,6 +21,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         &Op::new("linear", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
+            .terms(Terms::Row)
     }
 }
 

@@ -4,7 +4,7 @@
 //! `da = dy bᵀ` and `db = aᵀ dy`, summed over the matrices that the operand was broadcast to. Every element has one
 //! accumulator, to which products are added in ascending order of `k`.
 
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, Terms};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -28,7 +28,7 @@ pub const fn op_nt<B: Backend>() -> &'static Op<B> {
 const fn table<B: Backend, const T: bool>() -> Op<B> {
     let a = Gradient::kernel(gradient_a::<B, T>, Reads::input(1));
     let b = Gradient::kernel(gradient_b::<B, T>, Reads::input(0));
-    Op::new("matmul", forward::<B, T>, [a, b, Gradient::None])
+    Op::new("matmul", forward::<B, T>, [a, b, Gradient::None]).terms(Terms::Row)
 }
 
 /// See the module for the output's shape.

@@ -351,6 +351,19 @@ impl<B: Backend> Gradient<B> {
     }
 }
 
+/// How many products each output of an operation sums. The gradients of inputs 0 and 1 take as many multiply-adds as the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Terms {
+    /// None that are counted: it works element by element, or moves elements.
+    None,
+    /// One for each element of a row of input 0: a matrix product.
+    Row,
+    /// One for each element of an entry of input 1 along its first axis: a convolution, whose weight it is.
+    Weight,
+    /// Turned around: so many for each element of input 0. A transposed convolution.
+    WeightOfInput,
+}
+
 /// An operation: its kernels, and what the planner has to know of them.
 pub struct Op<B: Backend> {
     /// The operation's name.
@@ -369,19 +382,37 @@ pub struct Op<B: Backend> {
     pub with_relu: Option<Forward<B>>,
     /// Whether this is relu itself.
     pub is_relu: bool,
+    /// How many multiply-adds it takes.
+    pub terms: Terms,
 }
 
 impl<B: Backend> Op<B> {
     /// A table with this forward kernel and these gradients, that overwrites nothing.
     #[must_use]
     pub const fn new(name: &'static str, forward: Forward<B>, backward: [Gradient<B>; MAX_INPUTS]) -> Self {
-        Self { name, forward, over: Over::Nothing, infer: None, backward, view: false, with_relu: None, is_relu: false }
+        Self {
+            name,
+            forward,
+            over: Over::Nothing,
+            infer: None,
+            backward,
+            view: false,
+            with_relu: None,
+            is_relu: false,
+            terms: Terms::None,
+        }
     }
 
     /// The same with a kernel that rectifies the output, too.
     #[must_use]
     pub const fn with_relu(self, forward: Forward<B>) -> Self {
         Self { with_relu: Some(forward), ..self }
+    }
+
+    /// The same with so many products to an output.
+    #[must_use]
+    pub const fn terms(self, terms: Terms) -> Self {
+        Self { terms, ..self }
     }
 
     /// The same with this buffer starting as input 0.

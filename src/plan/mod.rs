@@ -79,10 +79,21 @@ impl Buffer {
     }
 }
 
+/// How much a run multiplies and adds in matrix products and convolutions, by which the work of networks is compared. What
+/// works element by element, and the update, is not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MultiplyAdds {
+    /// For the values.
+    pub forward: usize,
+    /// For the gradients.
+    pub backward: usize,
+}
+
 /// What the planner found out beside steps and buffers.
 #[derive(Clone, Copy)]
 struct Layout {
     sizes: Sizes,
+    multiply_adds: MultiplyAdds,
     steps: usize,
     buffers: usize,
     lower_bound: usize,
@@ -308,6 +319,12 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     #[must_use]
     pub const fn buffers(&self) -> &[Buffer] {
         self.buffers.as_flattened().split_at(self.layout.buffers).0
+    }
+
+    /// The work of a run.
+    #[must_use]
+    pub const fn multiply_adds(&self) -> MultiplyAdds {
+        self.layout.multiply_adds
     }
 
     /// Elements of the work space.

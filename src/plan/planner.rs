@@ -1,9 +1,9 @@
 //! The planner: what it works on, and the order of its work.
 
-use super::{Buffer, Layout, PlanError, Training, offsets};
+use super::{Buffer, Layout, MultiplyAdds, PlanError, Training, offsets};
 use crate::backend::Backend;
 use crate::graph::{Id, Node};
-use crate::ops::{MAX_INPUTS, Op};
+use crate::ops::{MAX_INPUTS, Op, Terms};
 use crate::program::{Place, Sizes, Step};
 
 /// Ticks of one node backward: one for each input's gradient, then one for each update.
@@ -78,6 +78,7 @@ pub(super) struct Planner<'a, 'n, B: Backend> {
     pub(super) buffers: &'a mut [Buffer],
     pub(super) buffers_len: usize,
     pub(super) sizes: Sizes,
+    pub(super) multiply_adds: MultiplyAdds,
 }
 
 impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
@@ -104,6 +105,7 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
             buffers,
             buffers_len: 0,
             sizes: Sizes::NONE,
+            multiply_adds: MultiplyAdds { forward: 0, backward: 0 },
         }
     }
 
@@ -133,7 +135,8 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
             return Err(PlanError::TooLarge);
         }
         self.apply_offsets();
-        Ok(Layout { sizes: self.sizes, steps: self.steps_len, buffers: self.buffers_len, lower_bound })
+        let Self { sizes, multiply_adds, steps_len: steps, buffers_len: buffers, .. } = self;
+        Ok(Layout { sizes, multiply_adds, steps, buffers, lower_bound })
     }
 
     pub(super) const fn fused(&self) -> bool {
@@ -161,6 +164,18 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
 
     pub(super) const fn root_of_input(&self, i: usize, slot: usize) -> usize {
         self.root(self.input(i, slot))
+    }
+
+    /// Multiply-adds of node `i`'s output, and of the gradient of each operand of its products.
+    pub(super) const fn multiply_adds_of(&self, i: usize, op: &Op<B>) -> usize {
+        let (y, x) = (&self.nodes[i].spec.shape, &self.nodes[self.input(i, 0)].spec.shape);
+        let weight = &self.nodes[self.input(i, 1)].spec.shape;
+        match op.terms {
+            Terms::None => 0,
+            Terms::Row => y.len().saturating_mul(x.axis_from_end(0)),
+            Terms::Weight => y.len().saturating_mul(weight.product(1, weight.rank())),
+            Terms::WeightOfInput => x.len().saturating_mul(weight.product(1, weight.rank())),
+        }
     }
 
     pub(super) const fn is_view(&self, i: usize) -> bool {

@@ -110,6 +110,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         }
         let copy = !takes_over && !matches!(op.over, Over::Nothing);
         let action = Action::Forward { run, over: op.over, copy };
+        self.multiply_adds.forward = self.multiply_adds.forward.saturating_add(self.multiply_adds_of(i, op));
         let (args, param) = (self.info[i].args, self.state_place(i));
         self.push(Step { action, args, x, out, saved, scratch, param, ..Step::EMPTY });
         self.last_forward = Some(i);
@@ -285,6 +286,11 @@ impl<B: Backend> Planner<'_, '_, B> {
         out: Place,
     ) {
         let spec = &self.nodes[i].spec;
+        if let Some(op) = self.op(i)
+            && slot < 2
+        {
+            self.multiply_adds.backward = self.multiply_adds.backward.saturating_add(self.multiply_adds_of(i, op));
+        }
         let mut step = Step { action, args: self.info[i].args, dy, out, ..Step::EMPTY };
         let mut read = 0;
         while read < self.input_count(i) {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
-    qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
+    bits, demo, fine_tuning, firmware, fuzz, guide, instructions, process, python,
+    qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
     setup, size, web,
     workspace::Workspace,
 };
@@ -41,6 +41,7 @@ const fn call(name: &'static str, function: fn(&Workspace) -> Result<String>) ->
 const CHECKS: &[Check] = &[
     root("format: workspace", "fmt --all --check"),
     firmware("format: firmware", "fmt --check"),
+    root("format: boards", "fmt --manifest-path firmware-example/boards/Cargo.toml --check"),
 
     root("clippy: workspace", "clippy --workspace --all-targets -- -D warnings"),
     root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
@@ -67,6 +68,8 @@ const CHECKS: &[Check] = &[
     call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
+    call("link: thumbv8m.main", |workspace| firmware::link(workspace, &THUMBV8M)),
+    call("link: thumbv7m", |workspace| firmware::link(workspace, &THUMBV7M)),
     call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),
     call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC)),
     call("link: wasm32", firmware::link_wasm),
@@ -79,15 +82,21 @@ const CHECKS: &[Check] = &[
     call("no panic: a provoked one is found", firmware::provoked_panic),
 
     call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM)),
+    call("qemu: thumbv8m.main", |workspace| firmware::same_bits(workspace, &THUMBV8M)),
+    call("qemu: thumbv7m", |workspace| firmware::same_bits(workspace, &THUMBV7M)),
     call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
     call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
 
     call("device: size", size::check),
+    call("device: plan", firmware::plan_in_guide),
     call("device: weights", fine_tuning::pretrained),
     call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
     call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
+    call("device: every choice learns", |workspace| fine_tuning::learns(workspace, "choices", &THUMBV7EM)),
     call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
     call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
+    // Last, since it has other weights built in meanwhile.
+    call("guide", guide::check),
 ];
 
 #[derive(Debug, Default, PartialEq)]

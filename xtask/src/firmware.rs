@@ -1,6 +1,6 @@
 //! Building `firmware-example`, and the commands and checks around it.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
@@ -115,6 +115,27 @@ pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> 
         None => String::new(),
     };
     Ok(format!("{} lines as on the host{instructions}{adam}", host.len()))
+}
+
+/// `cargo xtask plan`: an example of the firmware's crate, too.
+fn plan(workspace: &Workspace) -> Command {
+    workspace.firmware_cargo("run --quiet --release --example plan")
+}
+
+pub(crate) fn show_plan(workspace: &Workspace) -> Result<()> {
+    process::run(&mut plan(workspace), &workspace.root)
+}
+
+/// The guide's tables are those that the plan prints.
+pub(crate) fn plan_in_guide(workspace: &Workspace) -> Result<String> {
+    let guide = workspace.root.join("docs/FIRMWARE.md");
+    let text = fs::read_to_string(&guide).with_context(|| format!("cannot read {}", guide.display()))?;
+    let output = process::capture(&mut plan(workspace), &workspace.root, HOST_LIMIT)?.expect_success()?;
+    let tables: Vec<&str> = output.stdout.trim_end().split("\n\n").collect();
+    for table in &tables {
+        ensure!(text.contains(table), "docs/FIRMWARE.md has not this table of `cargo xtask plan`:\n{table}");
+    }
+    Ok(format!("{} tables as in docs/FIRMWARE.md", tables.len()))
 }
 
 /// `cargo xtask pack`: an example of the firmware's crate, which knows its networks.

@@ -7,6 +7,7 @@ mod elf;
 mod fine_tuning;
 mod firmware;
 mod fuzz;
+mod guide;
 mod instructions;
 mod process;
 mod python;
@@ -27,9 +28,9 @@ const HELP: &str = "\
 cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
                                       --setup first installs what is missing
 cargo xtask firmware [PROGRAM] [BOARD]
-                                      build the firmware's programs (digits, motions) or one of them, run
-                                      them under QEMU, and show what they say; on thumbv7em unless BOARD is
-                                      thumbv6m or riscv32imc
+                                      build the firmware's programs digits and motions, or another one (choices),
+                                      run them under QEMU, and show what they say; on thumbv7em unless BOARD is
+                                      thumbv8m.main, thumbv7m, thumbv6m or riscv32imc
 cargo xtask pretrain                  train the firmware's networks on the host, and make the images of
                                       their weights in firmware-example/weights
 cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
@@ -38,11 +39,14 @@ cargo xtask instructions              count the instructions of the standard wor
 cargo xtask size [--update]           flash, RAM, stack and instructions of a training step of the standard workloads
                                       on a Cortex-M4F, compared with firmware-example/size.txt; --update writes
                                       that file anew
+cargo xtask plan                      RAM and work of each choice of what the firmware's networks train, and the
+                                      largest networks that fit some sizes of RAM
 cargo xtask pack FILE --model NAME --out FILE [--rename FROM=TO]...
                                       make the slab image of a PyTorch state_dict (safetensors) that a
                                       firmware has built in; the models are firmware_example::MODELS
-cargo xtask pytorch                   make the files of tests/pytorch anew with PyTorch, which is installed
-                                      into target/pytorch-venv, and check what slabgrad computes from them
+cargo xtask pytorch                   make the files of tests/pytorch and firmware-example/pytorch anew with PyTorch,
+                                      which is installed into target/pytorch-venv, and check what slabgrad
+                                      computes from them
 cargo xtask demo [PORT]               build the page that trains in the browser, and serve it on localhost
 cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and compare the bits with the host's
 cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
@@ -76,6 +80,7 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["instructions"] => instructions::write(&workspace)?,
         ["size"] => println!("{}", size::check(&workspace)?),
         ["size", "--update"] => size::update(&workspace)?,
+        ["plan"] => firmware::show_plan(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
         ["bench", "--browser"] => demo::bench(&workspace)?,
         ["demo"] => demo::show(&workspace, None)?,

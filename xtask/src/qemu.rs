@@ -33,6 +33,21 @@ pub(crate) const THUMBV6M: Board = Board {
     machine: &["-M", "microbit", "-global", "nrf51-soc.flash-size=0x100000", "-global", "nrf51-soc.sram-size=0x100000"],
 };
 
+pub(crate) const THUMBV7M: Board = Board {
+    name: "thumbv7m",
+    target: "thumbv7m-none-eabi",
+    program: "qemu-system-arm",
+    machine: &["-M", "mps2-an385"],
+};
+
+/// A Cortex-M33 that starts in its secure state.
+pub(crate) const THUMBV8M: Board = Board {
+    name: "thumbv8m.main",
+    target: "thumbv8m.main-none-eabihf",
+    program: "qemu-system-arm",
+    machine: &["-M", "mps2-an505"],
+};
+
 pub(crate) const RISCV32IMC: Board = Board {
     name: "riscv32imc",
     target: "riscv32imc-unknown-none-elf",
@@ -40,7 +55,7 @@ pub(crate) const RISCV32IMC: Board = Board {
     machine: &["-M", "virt", "-bios", "none"],
 };
 
-const BOARDS: [&Board; 3] = [&THUMBV7EM, &THUMBV6M, &RISCV32IMC];
+const BOARDS: [&Board; 5] = [&THUMBV7EM, &THUMBV8M, &THUMBV7M, &THUMBV6M, &RISCV32IMC];
 
 /// No window and no serial port; what the program prints by semihosting goes to QEMU's standard output, so that
 /// QEMU's own messages (on standard error) cannot mix with it. One instruction takes one nanosecond of the board's
@@ -170,6 +185,6 @@ mod tests {
     fn a_board_is_found_by_its_name() {
         assert_eq!(board("riscv32imc").unwrap().target, RISCV32IMC.target);
         let error = board("z80").err().unwrap().to_string();
-        assert_eq!(error, "there is no board z80, only thumbv7em, thumbv6m, riscv32imc");
+        assert_eq!(error, "there is no board z80, only thumbv7em, thumbv8m.main, thumbv7m, thumbv6m, riscv32imc");
     }
 }

@@ -8,15 +8,16 @@ mod device;
 
 #[cfg(target_os = "none")]
 mod board {
-    use firmware_example::motions::{FINE_TUNING, SLAB_LEN};
+    use firmware_example::motions::FINE_TUNING;
     use static_cell::ConstStaticCell;
 
-    static SLAB: ConstStaticCell<[f32; SLAB_LEN]> = ConstStaticCell::new([0.0; SLAB_LEN]);
+    static SLAB: ConstStaticCell<[f32; FINE_TUNING.slab_len()]> = ConstStaticCell::new([0.0; FINE_TUNING.slab_len()]);
 
     #[cfg_attr(target_arch = "arm", cortex_m_rt::entry)]
     #[cfg_attr(target_arch = "riscv32", riscv_rt::entry)]
     fn main() -> ! {
-        super::device::run(&FINE_TUNING, SLAB.take())
+        const { assert!(FINE_TUNING.ram_bytes() <= 32 * 1024, "more than 32 KB of RAM") };
+        super::device::run(&[("motions", &FINE_TUNING)], SLAB.take())
     }
 }
 

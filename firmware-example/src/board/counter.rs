@@ -3,9 +3,9 @@
 // A board without a counter has to say so, and all have the same signature.
 #![allow(clippy::unnecessary_wraps)]
 
-/// The MPS2 board has no instruction counter, but with `-icount shift=0` one instruction takes one nanosecond of
+/// The MPS2 board of the Cortex-M4F has no instruction counter, but with `-icount shift=0` one instruction takes one nanosecond of
 /// the board's time, and its timer counts down at 25 MHz: one tick is 40 instructions.
-#[cfg(all(target_arch = "arm", target_abi = "eabihf"))]
+#[cfg(mps2_an386)]
 mod board {
     const CONTROL: *mut u32 = 0x4000_0000 as *mut u32;
     const VALUE: *mut u32 = 0x4000_0004 as *mut u32;
@@ -13,7 +13,7 @@ mod board {
     const INSTRUCTIONS_PER_TICK: u64 = 40;
 
     pub fn start() {
-        // SAFETY: registers of the CMSDK timer of MPS2 AN386, the only board that this binary is made for.
+        // SAFETY: registers of the CMSDK timer of MPS2 AN386, the board that this binary is made for.
         unsafe {
             RELOAD.write_volatile(u32::MAX);
             VALUE.write_volatile(u32::MAX);
@@ -58,8 +58,8 @@ mod board {
     }
 }
 
-/// The nRF51 has nothing that counts with this precision.
-#[cfg(all(target_arch = "arm", not(target_abi = "eabihf")))]
+/// The other boards are for looking at bits.
+#[cfg(all(target_arch = "arm", not(mps2_an386)))]
 mod board {
     pub fn start() {}
 

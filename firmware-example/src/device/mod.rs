@@ -17,9 +17,9 @@ use samples::Samples;
 
 type Fault = firmware_example::fine_tune::Fault<NorFlashErrorKind>;
 
-/// Learns, and ends the program with success when it did.
-pub fn run(setup: &'static FineTuning, slab: &mut [f32]) -> ! {
-    let fault = match learn(setup, slab) {
+/// Learns with each setup by itself, one after the other, and ends the program with success when all did.
+pub fn run(setups: &[(&str, &'static FineTuning)], slab: &mut [f32]) -> ! {
+    let fault = match learn_all(setups, slab) {
         Ok(()) => semihosting::process::exit(0),
         Err(fault) => fault,
     };
@@ -32,17 +32,25 @@ pub fn run(setup: &'static FineTuning, slab: &mut [f32]) -> ! {
     semihosting::process::exit(1)
 }
 
-fn learn(setup: &'static FineTuning, slab: &mut [f32]) -> Result<(), Fault> {
+fn learn_all(setups: &[(&str, &'static FineTuning)], slab: &mut [f32]) -> Result<(), Fault> {
+    let mut slots = Slots::new(RamFlash::take(), 0..RamFlash::LEN, 2)?;
+    for (name, setup) in setups {
+        info!("learns: {=str} in {=usize} bytes of RAM", name, setup.ram_bytes());
+        learn(setup, slab, &mut slots)?;
+    }
+    Ok(())
+}
+
+fn learn(setup: &'static FineTuning, slab: &mut [f32], slots: &mut Slots<RamFlash>) -> Result<(), Fault> {
     let mut learner = setup.start(slab)?;
-    let mut slots: Slots<_> = Slots::new(RamFlash::take(), 0..RamFlash::LEN, 2)?;
-    if learner.resume(&mut slots)? {
+    if learner.resume(slots)? {
         info!("resumed after {=u32} samples", learner.seen());
     } else {
         let before = learner.accuracy(&mut Samples::open(c"test.samples"))?;
         info!("accuracy before {=f32} % of {=u32}", before.percent(), before.of);
         learner.forget();
     }
-    learner.learn(&mut Samples::open(c"training.samples"), &mut slots, |event| match event {
+    learner.learn(&mut Samples::open(c"training.samples"), slots, |event| match event {
         Event::Updated { seen, loss } if seen.is_multiple_of(20) => info!("{=u32} samples, loss {=f32}", seen, loss),
         Event::Updated { .. } => {}
         Event::Saved { seen } => info!("saved after {=u32} samples", seen),
