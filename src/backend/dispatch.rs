@@ -24,7 +24,7 @@ const VECTOR: usize = if cfg!(target_feature = "avx512f") {
     64
 } else if cfg!(target_feature = "avx2") {
     32
-} else if cfg!(target_arch = "aarch64") {
+} else if cfg!(any(target_arch = "aarch64", all(target_arch = "wasm32", target_feature = "simd128"))) {
     16
 } else {
     0

@@ -79,8 +79,11 @@ impl<E> Walk<E> {
 }
 
 /// Whether the arithmetic is single precision that multiplies, rounds and adds.
-#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-fn is_single<B: Backend>() -> bool {
+#[cfg(any(
+    all(target_arch = "arm", target_abi = "eabihf", target_os = "none"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+pub(super) fn is_single<B: Backend>() -> bool {
     use core::any::TypeId;
     TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
 }
@@ -172,6 +175,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
                 (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
                 (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
+                (16, 4) if cfg!(target_arch = "wasm32") => panel::product::<C, 4, 8, 4, 256>(sizes, a, b, lengths, out),
                 (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
                 (16, 8) => panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out),
                 _ => all_columns::<C>(sizes, a, b, out.at, out.row, keep),
