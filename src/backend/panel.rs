@@ -316,7 +316,7 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
 ) {
     // SAFETY: the caller's promise, handed on.
     unsafe {
-        if M < 4 || UNOPTIMIZED {
+        if M < 4 || ONCE {
             tile::<B, M, N, 1>(k, a, b, out);
         } else if a.side == 1 {
             tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
