@@ -247,7 +247,8 @@ unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, t
 ///
 /// # Safety
 /// As [`product`].
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn rows<B: Backend, const M: usize, const N: usize>(
     m: usize,
     k: usize,

@@ -18,6 +18,10 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// A build of the module: its name, and what the compiler may use.
 const BUILDS: [(&str, &str); 2] = [("slabgrad", ""), ("slabgrad_simd", "-C target-feature=+simd128")];
 
+/// Loops become vectors as ever. But functions are inlined only where the module hardly grows, and no loop is unrolled whose length
+/// is not known.
+const SMALLER: &str = "-C llvm-args=-inline-threshold=40 -C llvm-args=-unroll-runtime=false";
+
 /// What becomes part of the package as it is.
 const FILES: [(&str, &str); 8] = [
     ("wasm/js/index.js", "index.js"),
@@ -58,9 +62,10 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
     }
     let mut glue: Option<Vec<u8>> = None;
     for (name, flags) in BUILDS {
+        let flags = format!("{flags} {SMALLER}");
         let target = workspace.target.join("wasm").join(name);
         let mut build = workspace.cargo(&format!("build --package slabgrad-wasm --profile wasm --target {TARGET}"));
-        process::run(build.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target), &workspace.root)?;
+        process::run(build.env("RUSTFLAGS", &flags).env("CARGO_TARGET_DIR", &target), &workspace.root)?;
         let made = target.join("bindgen");
         let mut bindgen = Command::new(&tools);
         bindgen
@@ -79,8 +84,7 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
 
         let mut build = workspace.cargo(&format!("build --package slabgrad-digits --profile wasm --target {TARGET}"));
         let flags = format!("{flags} -C strip=symbols");
-        // Half a kilobyte less than at the level 3.
-        build.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target).env("CARGO_PROFILE_WASM_OPT_LEVEL", "2");
+        build.env("RUSTFLAGS", flags).env("CARGO_TARGET_DIR", &target);
         process::run(&mut build, &workspace.root)?;
         let module = target.join(TARGET).join("wasm/slabgrad_digits.wasm");
         fs::copy(module, folder.join(name.replace("slabgrad", "digits") + ".wasm"))?;
