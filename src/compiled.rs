@@ -167,8 +167,21 @@ impl<B: Backend> Context<B> {
         x: Input<'_, B::Elem>,
         extra: &[Input<'_, B::Elem>],
     ) -> Result<B::Elem, CompileError> {
-        model.make_room_for_moments(O::SLOTS);
-        self.prepare(model, Purpose::training(self.training.for_slots(O::SLOTS), loss), x, extra)?;
+        self.gradients_for(O::SLOTS, model, loss, x, extra)
+    }
+
+    /// The same code for all optimizers.
+    #[track_caller]
+    fn gradients_for(
+        &mut self,
+        slots: usize,
+        model: &mut Model<B>,
+        loss: impl FnOnce(&mut GrowingTape<B>, Handle, &[Handle]) -> Handle,
+        x: Input<'_, B::Elem>,
+        extra: &[Input<'_, B::Elem>],
+    ) -> Result<B::Elem, CompileError> {
+        model.make_room_for_moments(slots);
+        self.prepare(model, Purpose::training(self.training.for_slots(slots), loss), x, extra)?;
         self.replay(model, x, extra, |program, memory, inputs| program.gradients(memory, inputs))
     }
 

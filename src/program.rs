@@ -289,14 +289,8 @@ impl<B: Backend> Program<'_, B> {
     pub fn update<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &mut O) -> Result<(), RunError> {
         self.check_memory(memory)?;
         self.check_optimizer(optimizer)?;
-        self.check_gradients_are_kept()?;
-        optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
-        match self.clip(memory) {
-            Err(_) if self.sizes.not_finite == NotFinite::Skip => {
-                optim::count(memory.moments, optim::SKIPPED);
-                return Ok(());
-            }
-            result => result?,
+        if !self.has_gradients(memory)? {
+            return Ok(());
         }
         let coefficients = optim::begin::<B, O>(memory.moments, optimizer);
         let grads = memory.grads.get(..self.sizes.grads).unwrap_or_default();
@@ -415,6 +409,19 @@ impl<B: Backend> Program<'_, B> {
         };
         let norm = clip_by_norm::<B>(grads, B::Elem::choose(single, double), Norm::L2);
         self.check_finite(&[norm])
+    }
+
+    /// Clips the gradients, and says whether to update with them; the same code for all optimizers.
+    fn has_gradients(&self, memory: &mut Memory<'_, B::Elem>) -> Result<bool, RunError> {
+        self.check_gradients_are_kept()?;
+        optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
+        match self.clip(memory) {
+            Err(_) if self.sizes.not_finite == NotFinite::Skip => {
+                optim::count(memory.moments, optim::SKIPPED);
+                Ok(false)
+            }
+            result => result.map(|()| true),
+        }
     }
 
     /// Looks for gradients that are not finite, unless the plan says that they pass.

@@ -18,13 +18,13 @@ pub(crate) trait Kernel<E: Real> {
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> Self::Output;
 }
 
-/// Bytes of the vectors that every machine of the target has, and that are worth a loop of their own: WebAssembly's and SSE's
-/// are served by the tile in `tile.rs`.
+/// Bytes of the vectors that every machine of the target has, and that are worth a loop of their own: SSE's are served by the
+/// tile in `tile.rs`.
 const VECTOR: usize = if cfg!(target_feature = "avx512f") {
     64
 } else if cfg!(target_feature = "avx2") {
     32
-} else if cfg!(target_arch = "aarch64") {
+} else if cfg!(any(target_arch = "aarch64", all(target_arch = "wasm32", target_feature = "simd128"))) {
     16
 } else {
     0

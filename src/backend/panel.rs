@@ -15,6 +15,9 @@ use super::{Backend, Real};
 /// Builds without optimization do with fewer copies of the tile: every crate compiles the product for itself.
 const UNOPTIMIZED: bool = cfg!(debug_assertions);
 
+/// Whether what is around the tile is there once, with distances as variables. WebAssembly's code is loaded before it runs.
+const ONCE: bool = UNOPTIMIZED || cfg!(target_arch = "wasm32");
+
 /// Where a product goes: element `(i, j)` at `i * row + j * col`.
 #[derive(Clone, Copy)]
 pub(super) struct Out<E> {
@@ -67,7 +70,7 @@ pub(super) unsafe fn product<B: Backend, const M: usize, const N: usize, const V
     // SAFETY: the caller's promise; the transposed product has the transposed operands.
     unsafe {
         // Two copies of all that is called here know which distances are 1.
-        if UNOPTIMIZED {
+        if ONCE {
             columns::<B, M, N, V, K>(if transposed { turned } else { straight });
         } else if transposed {
             columns::<B, M, N, V, K>(turned);
@@ -154,7 +157,8 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
 ///
 /// # Safety
 /// Both are there, and they do not overlap.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
     let mut j = 0;
     // SAFETY: the caller's promise.
@@ -218,6 +222,19 @@ unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, t
             _mm_storeu_ps(to.add(3 * to_stride).cast(), _mm_movehl_ps(cd_high, ab_high));
             return;
         }
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if size_of::<E>() == 4 {
+            use core::arch::wasm32::{i32x4_shuffle, v128_load, v128_store};
+
+            let [a, b, c, d] = [0, 1, 2, 3].map(|i| v128_load(from.add(i * from_stride).cast()));
+            let (ab, cd) = (i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<0, 4, 1, 5>(c, d));
+            let (ab_high, cd_high) = (i32x4_shuffle::<2, 6, 3, 7>(a, b), i32x4_shuffle::<2, 6, 3, 7>(c, d));
+            v128_store(to.cast(), i32x4_shuffle::<0, 1, 4, 5>(ab, cd));
+            v128_store(to.add(to_stride).cast(), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
+            v128_store(to.add(2 * to_stride).cast(), i32x4_shuffle::<0, 1, 4, 5>(ab_high, cd_high));
+            v128_store(to.add(3 * to_stride).cast(), i32x4_shuffle::<2, 3, 6, 7>(ab_high, cd_high));
+            return;
+        }
         for j in 0..4 {
             for i in 0..4 {
                 *to.add(j * to_stride + i) = *from.add(i * from_stride + j);
@@ -230,7 +247,8 @@ unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, t
 ///
 /// # Safety
 /// As [`product`].
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn rows<B: Backend, const M: usize, const N: usize>(
     m: usize,
     k: usize,
@@ -290,7 +308,8 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
 ///
 /// # Safety
 /// As [`tile`].
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
     k: usize,
     a: Walk<B::Elem>,
@@ -299,7 +318,7 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
 ) {
     // SAFETY: the caller's promise, handed on.
     unsafe {
-        if M < 4 || UNOPTIMIZED {
+        if M < 4 || ONCE {
             tile::<B, M, N, 1>(k, a, b, out);
         } else if a.side == 1 {
             tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
@@ -366,6 +385,23 @@ unsafe fn term<B: Backend, const M: usize, const N: usize>(
     a_side: usize,
     b: *const B::Elem,
 ) {
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if super::tile::is_single::<B>() && N.is_multiple_of(4) {
+        use core::arch::wasm32::{f32x4_add, f32x4_mul, v128_load, v128_load32_splat, v128_store};
+
+        // SAFETY: the caller's promise. Vectors need not be aligned.
+        unsafe {
+            let vectors = core::array::from_fn::<_, N, _>(|j| v128_load(b.add(j / 4 * 4).cast()));
+            for (i, row) in sums.iter_mut().enumerate() {
+                let a_value = v128_load32_splat(a.add(i * a_side).cast());
+                for (sum, &b_values) in row.as_chunks_mut::<4>().0.iter_mut().zip(vectors.iter().step_by(4)) {
+                    let sum = core::ptr::from_mut(sum).cast();
+                    v128_store(sum, f32x4_add(v128_load(sum), f32x4_mul(a_value, b_values)));
+                }
+            }
+        }
+        return;
+    }
     // SAFETY: the caller's promise.
     let b_row: [B::Elem; N] = unsafe { *b.cast() };
     for (i, row) in sums.iter_mut().enumerate() {

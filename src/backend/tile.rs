@@ -1,5 +1,4 @@
-//! The matrix product, and its register tile for cores without vectors and for WebAssembly; `panel.rs` has the one for
-//! others.
+//! The matrix product, and its register tile for cores without vectors; `panel.rs` has the one for others.
 //!
 //! Every element of the result has one accumulator, and its `k` products are added in ascending order; the shape of the
 //! tile therefore changes no bit. Strides are free, so a transposed operand is read where it lies.
@@ -47,8 +46,7 @@ const ROWS_OF_A_PART: usize = 8;
 /// Rows of a full tile.
 const MR: usize = 4;
 /// Columns of a full tile: two 128-bit vectors, or what a core without vectors has registers for.
-const NR: usize =
-    if cfg!(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "wasm32")) { 8 } else { 4 };
+const NR: usize = if cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) { 8 } else { 4 };
 
 /// An operand while it is walked: `step` along `k`, `side` along its own axis of the result.
 #[derive(Clone, Copy)]
@@ -71,8 +69,11 @@ impl<E> Walk<E> {
 }
 
 /// Whether the arithmetic is single precision that multiplies, rounds and adds.
-#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-fn is_single<B: Backend>() -> bool {
+#[cfg(any(
+    all(target_arch = "arm", target_abi = "eabihf", target_os = "none"),
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+pub(super) fn is_single<B: Backend>() -> bool {
     use core::any::TypeId;
     TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
 }
@@ -155,12 +156,14 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         let out = Out { at: c.as_mut_ptr(), row: c_row, col: 1, keep };
         // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
         unsafe {
-            // A single row by a transposed matrix would need every element of a panel once.
-            let vectors = if sizes[0] == 1 && b.side != 1 { 0 } else { VECTOR };
+            // A single row by a transposed matrix would need every element of a panel once. WebAssembly's panels are worth it.
+            let once = sizes[0] == 1 && b.side != 1 && !cfg!(target_arch = "wasm32");
+            let vectors = if once { 0 } else { VECTOR };
             match (vectors, size_of::<E>()) {
                 (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
                 (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
+                (16, 4) if cfg!(target_arch = "wasm32") => panel::product::<C, 4, 8, 4, 256>(sizes, a, b, lengths, out),
                 (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
                 (16, 8) => panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out),
                 _ => all_columns::<C>(sizes, a, b, out.at, out.row, keep),

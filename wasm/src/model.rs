@@ -322,16 +322,15 @@ impl Model {
 
     /// The compiled steps for this use and this size of a batch, beside the model.
     fn context(&mut self, use_: Use, samples: usize, training: Training) -> (&mut Context, &mut layer::Model) {
-        let found = self.contexts.iter().position(|(of, size, _)| (*of, *size) == (use_, samples));
-        let last = if let Some(at) = found {
-            self.contexts.remove(at)
+        // The last one is the one used last.
+        if let Some(at) = self.contexts.iter().rposition(|(of, size, _)| (*of, *size) == (use_, samples)) {
+            self.contexts[at..].rotate_left(1);
         } else {
             if self.contexts.len() == MAX_CONTEXTS {
                 self.contexts.remove(0);
             }
-            (use_, samples, Context::with(training))
-        };
-        self.contexts.push(last);
+            self.contexts.push((use_, samples, Context::with(training)));
+        }
         let at = self.contexts.len() - 1;
         (&mut self.contexts[at].2, &mut self.layers)
     }

@@ -50,6 +50,9 @@ pub(crate) enum AnyOptimizer {
     Adam(Adam),
     AmsGrad(AmsGrad),
     RmsProp(RmsProp),
+    RmsPropMomentum(RmsProp<f32, true>),
+    RmsPropCentered(RmsProp<f32, false, true>),
+    RmsPropBoth(RmsProp<f32, true, true>),
     Adagrad(Adagrad),
 }
 
@@ -62,6 +65,9 @@ macro_rules! with_optimizer {
             $crate::settings::AnyOptimizer::Adam($optimizer) => $body,
             $crate::settings::AnyOptimizer::AmsGrad($optimizer) => $body,
             $crate::settings::AnyOptimizer::RmsProp($optimizer) => $body,
+            $crate::settings::AnyOptimizer::RmsPropMomentum($optimizer) => $body,
+            $crate::settings::AnyOptimizer::RmsPropCentered($optimizer) => $body,
+            $crate::settings::AnyOptimizer::RmsPropBoth($optimizer) => $body,
             $crate::settings::AnyOptimizer::Adagrad($optimizer) => $body,
         }
     };
@@ -95,7 +101,13 @@ impl AnyOptimizer {
             "rmsprop" => {
                 let rmsprop = RmsProp::new(rate(0.01)?);
                 let rmsprop = d.number("alpha")?.map_or(rmsprop, |alpha| rmsprop.alpha(alpha as f32));
-                Self::RmsProp(d.number("epsilon")?.map_or(rmsprop, |epsilon| rmsprop.epsilon(epsilon as f32)))
+                let rmsprop = d.number("epsilon")?.map_or(rmsprop, |epsilon| rmsprop.epsilon(epsilon as f32));
+                match (d.number("momentum")?.map(|momentum| momentum as f32), d.flag("centered", false)?) {
+                    (None, false) => Self::RmsProp(rmsprop),
+                    (None, true) => Self::RmsPropCentered(rmsprop.centered()),
+                    (Some(momentum), false) => Self::RmsPropMomentum(rmsprop.momentum(momentum)),
+                    (Some(momentum), true) => Self::RmsPropBoth(rmsprop.momentum(momentum).centered()),
+                }
             }
             "adagrad" => {
                 let adagrad = Adagrad::new(rate(0.01)?);

@@ -70,7 +70,7 @@ interface OptimizerSettings {
 export type OptimizerDescription =
   | ({ type: "sgd"; momentum?: number; dampening?: number; nesterov?: boolean } & OptimizerSettings)
   | ({ type: "adam" | "adamW"; beta1?: number; beta2?: number; epsilon?: number; amsgrad?: boolean } & OptimizerSettings)
-  | ({ type: "rmsprop"; alpha?: number; epsilon?: number } & OptimizerSettings)
+  | ({ type: "rmsprop"; alpha?: number; epsilon?: number; momentum?: number; centered?: boolean } & OptimizerSettings)
   | ({ type: "adagrad"; epsilon?: number } & OptimizerSettings)
   | "sgd" | "adam" | "adamW" | "rmsprop" | "adagrad";
 

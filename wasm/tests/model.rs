@@ -151,6 +151,28 @@ fn another_optimizer_starts_without_moments_and_refuses_those_of_others() {
 }
 
 #[wasm_bindgen_test]
+fn rmsprop_keeps_what_its_settings_need() {
+    let settings = ["", r#", "momentum": 0.9"#, r#", "centered": true"#, r#", "momentum": 0.9, "centered": true"#];
+    let mut trained = Vec::new();
+    for (settings, slots) in settings.into_iter().zip([1, 2, 2, 3]) {
+        let mut model = compiled();
+        let optimizer = format!(r#"{{ "type": "rmsprop"{settings} }}"#);
+        ok(model.compile(parse(&format!(r#"{{ "optimizer": {optimizer}, "loss": "crossEntropy" }}"#))));
+        ok(model.train_step(&X, &Y));
+        ok(model.train_step(&X, &Y));
+        assert_eq!(
+            number(&model.memory(), "moments"),
+            4.0 * (8 + slots * model.parameter_count()) as f64,
+            "{optimizer}"
+        );
+        trained.push(data(&model, "hidden.weight"));
+    }
+    trained.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    trained.dedup();
+    assert_eq!(trained.len(), 4, "each goes its own way");
+}
+
+#[wasm_bindgen_test]
 fn weights_are_copies_and_views_are_not() {
     let mut model = compiled();
     assert_eq!(model.weights().length(), 4);

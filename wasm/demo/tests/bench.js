@@ -22,8 +22,10 @@ const WORKLOADS = {
   },
 };
 /** Milliseconds that a block of steps takes, and how many blocks there are: the median counts. */
-const BLOCK = 30;
-const BLOCKS = 25;
+const BLOCK = 10;
+const BLOCKS = 75;
+/** Steps before that, to learn how many make a block. */
+const WARM = 10;
 
 const mul = (a, b) => Math.imul(a, b) >>> 0;
 
@@ -64,28 +66,85 @@ function hash(model) {
   return hash.toString(16).padStart(16, "0");
 }
 
-globalThis.bench = async (name, steps) => {
+/** The batches of a workload, one after the other. */
+function batches(name) {
+  const { shape, batch, samples } = WORKLOADS[name];
+  const features = shape.reduce((a, b) => a * b);
+  const { x, y } = data(WORKLOADS[name], features);
+  const starts = Array.from({ length: samples / batch }, (_, i) => i * batch);
+  return starts.map((from) => [x.subarray(from * features, (from + batch) * features), y.subarray(from, from + batch)]);
+}
+
+async function ours(name, steps) {
   await load();
-  const workload = WORKLOADS[name];
-  const features = workload.shape.reduce((a, b) => a * b);
-  const { x, y } = data(workload, features);
-  const model = new Model([{ type: "input", shape: workload.shape }, ...workload.layers], { seed: 1 });
+  const { shape, layers } = WORKLOADS[name];
+  const model = new Model([{ type: "input", shape }, ...layers], { seed: 1 });
   model.compile({ optimizer: "adam", loss: "crossEntropy" });
-  const batches = workload.samples / workload.batch;
-  const step = (i) => {
-    const [from, to] = [(i % batches) * workload.batch, ((i % batches) + 1) * workload.batch];
-    model.trainStep(x.subarray(from * features, to * features), y.subarray(from, to));
+  const all = batches(name);
+  for (let i = 0; i < steps; i++) model.trainStep(...all[i % all.length]);
+  return {
+    hash: hash(model),
+    run: (count) => {
+      for (let i = 0; i < count; i++) model.trainStep(...all[i % all.length]);
+    },
+    free: () => model.free(),
   };
-  for (let i = 0; i < steps; i++) step(i);
-  const result = hash(model);
-  const run = (count) => {
-    const start = performance.now();
-    for (let i = 0; i < count; i++) step(i);
-    return (performance.now() - start) / count;
+}
+
+/** ONNX Runtime, on what peer/artifacts.py has made. A step is what its documentation has: forward, backward, update, reset. */
+async function peers(name) {
+  const { ort } = globalThis;
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmPaths = new URL("./peer/", import.meta.url).href;
+  const file = (file) => new URL(`./peer/${name}/${file}`, import.meta.url).href;
+  const session = await ort.TrainingSession.create(
+    { checkpointState: file("checkpoint"), trainModel: file("training_model.onnx"), optimizerModel: file("optimizer_model.onnx") },
+    { executionProviders: ["wasm"] },
+  );
+  const { shape, batch } = WORKLOADS[name];
+  const [input, target] = session.trainingInputNames;
+  const all = batches(name).map(([x, y]) => ({
+    [input]: new ort.Tensor("float32", x, [batch, ...shape]),
+    [target]: new ort.Tensor("int64", BigInt64Array.from(y, BigInt), [batch]),
+  }));
+  const losses = [];
+  return {
+    losses,
+    run: async (count) => {
+      for (let i = 0; i < count; i++) {
+        const [loss] = Object.values(await session.runTrainStep(all[i % all.length]));
+        losses.push(loss.data[0]);
+        await session.runOptimizerStep();
+        await session.lazyResetGrad();
+      }
+    },
+    free: () => session.release(),
   };
-  // Warm by now: the engine's best code is there.
-  const count = Math.max(2, Math.round(BLOCK / run(3)));
-  const times = Array.from({ length: BLOCKS }, () => run(count)).sort((a, b) => a - b);
-  model.free();
-  return { name, milliseconds: times[Math.floor(BLOCKS / 2)], hash: result };
+}
+
+async function milliseconds(contestant, count) {
+  const start = performance.now();
+  await contestant.run(count);
+  return (performance.now() - start) / count;
+}
+
+const median = (times) => times.sort((a, b) => a - b)[times.length >> 1];
+
+globalThis.bench = async (name, steps, withPeer) => {
+  const first = await ours(name, steps);
+  const contestants = [first];
+  if (withPeer) contestants.push(await peers(name));
+  // Warm afterwards: the engine's best code is there.
+  const counts = [];
+  for (const one of contestants) counts.push(Math.max(1, Math.round(BLOCK / (await milliseconds(one, WARM)))));
+  const times = contestants.map(() => []);
+  // In turns, so that what else the machine does is the same for both.
+  for (let block = 0; block < BLOCKS; block++) {
+    for (const [i, one] of contestants.entries()) times[i].push(await milliseconds(one, counts[i]));
+  }
+  const losses = contestants[1]?.losses;
+  if (losses && !(losses.at(-1) < losses[0])) throw new Error(`the peer does not learn ${name}: ${losses[0]}, then ${losses.at(-1)}`);
+  contestants.forEach((one) => one.free());
+  const [own, peer] = times.map(median);
+  return { name, milliseconds: own, peer, hash: first.hash };
 };
