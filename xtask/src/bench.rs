@@ -55,6 +55,15 @@ pub(crate) fn scaling(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Whether what the workspace does not hold is formatted, and the products still compile. burn takes too long to look at.
+pub(crate) fn check(workspace: &Workspace) -> Result<String> {
+    for folder in [PEERS, PRODUCTS] {
+        process::run(&mut workspace.cargo_in(folder, "fmt --check"), &workspace.root)?;
+    }
+    process::run(&mut workspace.cargo_in(PRODUCTS, "clippy --locked -- -D warnings"), &workspace.root)?;
+    Ok(String::new())
+}
+
 /// Says what machine this is, and runs a program, and those that it starts, on one core of it. Thread pools are as large as the
 /// number of cores they may use, so nobody has two threads.
 fn on_one_core(workspace: &Workspace, command: Command) -> Result<()> {

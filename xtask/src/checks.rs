@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
+    bench, bits, demo, fine_tuning, firmware, fuzz, instructions, process, python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM},
     setup, web,
     workspace::Workspace,
@@ -64,6 +64,7 @@ const CHECKS: &[Check] = &[
     call("example: digits", digits),
 
     call("bits: every target", bits::check),
+    call("benches beside the workspace", bench::check),
     call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
