@@ -13,8 +13,9 @@
 #[path = "steps/turns.rs"]
 mod turns;
 
-use std::{error::Error, hint::black_box, time::Instant};
+use std::{error::Error, hint::black_box};
 
+use cpu_time::ProcessTime;
 use plotters::prelude::{BLACK, BLUE, ChartBuilder, Circle, Color, IntoDrawingArea, LineSeries, SVGBackend, WHITE};
 use slabgrad::compiled::Context;
 use slabgrad::layer::{Model, Sequential};
@@ -88,7 +89,7 @@ fn training((sizes, batch): (Vec<usize>, usize)) -> Run<'static> {
         let loss =
             |tape: &mut GrowingTape, y: Handle, extra: &[Handle]| tape.cross_entropy(y, extra[0], CrossEntropy::new());
         let (x, label) = ((Shape::new([batch, sizes[0]]), &x[..]), (Shape::new([batch]), &label[..]));
-        let start = Instant::now();
+        let start = ProcessTime::now();
         for _ in 0..steps {
             // So slow that the loss stays away from zero, whose arithmetic may be slower.
             let step = context.training_step(&mut model, &mut Adam::new(1e-9), loss, black_box(x), &[label]);

@@ -1,6 +1,6 @@
 /* Runs steps of the workload on demand, for benches/steps (peer.rs). Reads lines "t N" (N training steps) and "i N" (N
-   inferences), each from the first batch and from fresh parameters, and answers with the nanoseconds they took, and the loss of the
-   step that would come next. The parameters are those of a file, where one is named, with weights as [out, in]. With "t N" as
+   inferences), each from the first batch and from fresh parameters, and answers with the nanoseconds of the processor they took, and the
+   loss of the step that would come next. The parameters are those of a file, where one is named, with weights as [out, in]. With "t N" as
    arguments it does that once, for counting instructions. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include "ref_w.c"
 static float start[NP]; static int is_loaded;
-static double now(void){ struct timespec t; clock_gettime(CLOCK_MONOTONIC,&t); return t.tv_sec*1e9+t.tv_nsec; }
+static double now(void){ struct timespec t; clock_gettime(CLOCK_PROCESS_CPUTIME_ID,&t); return t.tv_sec*1e9+t.tv_nsec; }
 /* Linear layers keep their weights as [in, out], convolutions as [out, taps]. */
 static void load(const char*name){
   static float p[NP]; FILE*f=fopen(name,"rb");

@@ -25,8 +25,9 @@ mod roof;
 mod turns;
 mod workloads;
 
-use std::{hint::black_box, path::PathBuf, process::Command, time::Instant};
+use std::{hint::black_box, path::PathBuf, process::Command};
 
+use cpu_time::ProcessTime;
 use peer::Peer;
 use slabgrad::prelude::*;
 use turns::{Run, medians};
@@ -166,14 +167,14 @@ impl<'w, B: Backend<Elem = f32>> Ours<'w, B> {
         let mut loss = 0.0;
         let start;
         if what == What::Train {
-            start = Instant::now();
+            start = ProcessTime::now();
             for i in 0..steps {
                 let (x, label) = batches[i % batches.len()];
                 loss = train.step(&mut memory, &[x, label], &mut adam).expect("a step");
             }
         } else {
             let mut memory = infer.memory(&mut self.slab).expect("a slab for inference");
-            start = Instant::now();
+            start = ProcessTime::now();
             for i in 0..steps {
                 infer.run(&mut memory, &[batches[i % batches.len()].0]).expect("an inference");
                 black_box(infer.output(&memory, "logits"));

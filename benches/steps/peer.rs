@@ -1,8 +1,8 @@
 //! Other programs that train the workloads, each in a process of its own.
 //!
 //! A peer first writes a line with its name and version. Then it reads lines: `t N` asks for N training steps, `i N` for N
-//! inferences, each from the parameters that it was given a file of. It answers with the nanoseconds that they took, and the loss
-//! of the training step that would come next. Batches come in order, from the first one. `benches/baseline/run.c`,
+//! inferences, each from the parameters that it was given a file of. It answers with the nanoseconds of the processor that they took, and the
+//! loss of the training step that would come next. Batches come in order, from the first one. `benches/baseline/run.c`,
 //! `benches/peers/peer.py` and `benches/peers/src/main.rs` are the other end.
 
 use std::{

@@ -1,4 +1,6 @@
 //! Timing of programs that run in turns, in blocks: machines drift, and ratios of neighbours stay. `benches/products` does so, too.
+//!
+//! All of them take the time that the processor spends on their process, which is the time on the clock when nobody else is at work.
 
 /// How long a block of steps should take, and how many there are.
 const BLOCK_SECONDS: f64 = 0.02;

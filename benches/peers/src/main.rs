@@ -4,8 +4,9 @@ mod burn;
 mod candle;
 mod workload;
 
-use std::{io::BufRead, time::Instant};
+use std::io::BufRead;
 
+use cpu_time::ProcessTime;
 use workload::Workload;
 
 /// A framework that trains.
@@ -35,7 +36,7 @@ fn main() {
         let steps = line.strip_prefix("t ").and_then(|steps| steps.parse().ok());
         let steps: usize = steps.unwrap_or_else(|| panic!("only training is known, not {line}"));
         peer.restart();
-        let start = Instant::now();
+        let start = ProcessTime::now();
         for i in 0..steps {
             peer.step(i % batches);
         }

@@ -8,8 +8,9 @@ mod theirs;
 #[path = "../../steps/turns.rs"]
 mod turns;
 
-use std::{hint::black_box, time::Instant};
+use std::hint::black_box;
 
+use cpu_time::ProcessTime;
 use shapes::{CONVOLUTIONS, Operands, Pass, products};
 use slabgrad::backend::{Fast, Strict};
 use theirs::{THEIRS, Their};
@@ -71,7 +72,7 @@ fn compare<T>(name: &str, operands: impl Fn() -> T, result: fn(&T) -> &[f32], ke
         kernel(&mut operands);
         check(name, result(&operands), result(&expected));
         Box::new(move |runs| {
-            let start = Instant::now();
+            let start = ProcessTime::now();
             (0..runs).for_each(|_| kernel(black_box(&mut operands)));
             start.elapsed().as_secs_f64()
         })
