@@ -4,6 +4,9 @@
 //! is a loop that moves the same bytes through the same arrays and does next to nothing with them. Both are the best of many
 //! runs, taken in turns, since the machine may be shared.
 
+#[path = "steps/memory.rs"]
+mod memory;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -31,7 +34,7 @@ fn main() {
         adam_best = adam_best.min(start.elapsed());
 
         let start = Instant::now();
-        move_bytes(black_box(&mut p), black_box(&g), black_box(&mut m), black_box(&mut v));
+        memory::move_bytes(black_box(&mut p), black_box(&g), black_box(&mut m), black_box(&mut v));
         move_best = move_best.min(start.elapsed());
         g[0] += 1e-9;
     }
@@ -40,13 +43,4 @@ fn main() {
     println!("{:<24} {:>9.2} ms {:>7.1} GB/s", "moving the same bytes", move_best.as_secs_f64() * 1e3, rate(move_best));
     println!("{:<24} {:>9.2} ms {:>7.1} GB/s", "Adam", adam_best.as_secs_f64() * 1e3, rate(adam_best));
     println!("Adam at {:.0} % of the memory's bandwidth", 100.0 * rate(adam_best) / rate(move_best));
-}
-
-#[inline(never)]
-fn move_bytes(p: &mut [f32], g: &[f32], m: &mut [f32], v: &mut [f32]) {
-    for (((p, &g), m), v) in p.iter_mut().zip(g).zip(m).zip(v) {
-        *m += g;
-        *v += g;
-        *p += g;
-    }
 }

@@ -5,31 +5,34 @@
 //! cargo bench --bench steps -- W1               only workloads whose name begins so
 //! cargo bench --bench steps --features rayon -- threads   steps on two threads, beside those on one
 //! cargo bench --bench steps -- run W1 train 100 runs 100 steps, for counting instructions; W1-fast in Fast
+//! cargo bench --bench steps -- peers [PROGRAM WORD]...
+//!                                               the table, and W1 to W3 beside these programs; `cargo xtask bench --peers` has some
 //! ```
 //!
 //! W1 is an MLP 64-32-10 at batch 16, W2 an MLP 784-256-128-10 at batch 32, W3 a CNN on 1x28x28 at batch 32 (3x3 convolutions
 //! to 16 channels and, with stride 2, to 32; linear layers of 64 and 4); W4 are W1 and W3 at batch 1. A step is forward,
 //! cross-entropy, backward and Adam. The C program lies in `benches/baseline`; it is compiled with gcc for this machine, fused
-//! operations and all. Both run in turns, in blocks that begin with fresh parameters, and the median block counts, since
-//! machines drift; compare the ratio, not the times of two runs.
+//! operations and all. All programs start from the same parameters and have to come to the same losses before they are timed.
+//! They run in turns, in blocks that begin with fresh parameters, and the median block counts, since machines drift; compare
+//! ratios, not the times of two runs.
+//!
+//! The roof of a workload is its products at the rate at which this machine multiplies and adds in registers, fused, and in training
+//! one pass over what Adam reads and writes. `Strict` fuses nothing, so its products can reach half of that rate.
 
+mod memory;
 mod nets;
+mod peer;
+mod roof;
+mod turns;
 mod workloads;
 
-use std::{
-    hint::black_box,
-    io::{BufRead, BufReader, Write},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::Instant,
-};
+use std::{hint::black_box, path::PathBuf, process::Command};
 
+use cpu_time::ProcessTime;
+use peer::Peer;
 use slabgrad::prelude::*;
+use turns::{Run, medians};
 use workloads::{Data, Workload};
-
-/// How long a block of steps should take, and how many there are.
-const BLOCK_SECONDS: f64 = 0.02;
-const BLOCKS: usize = 25;
 
 #[derive(Clone, Copy, PartialEq)]
 enum What {
@@ -52,6 +55,10 @@ fn main() {
         #[cfg(feature = "rayon")]
         ["threads"] => threads(),
         [] => table(""),
+        ["peers", ref programs @ ..] if programs.len() % 2 == 0 => {
+            table("");
+            peers(programs);
+        }
         [filter] => table(filter),
         _ => panic!("what is {words:?}? See the head of benches/steps/main.rs"),
     }
@@ -86,46 +93,78 @@ fn threads() {
 }
 
 fn table(filter: &str) {
-    println!(
-        "{:<8} {:<6} {:>11} {:>8} {:>6} {:>11} {:>6} {:>11} {:>9}",
-        "", "", "Strict", "GFLOP/s", "to C", "Fast", "to C", "C", "RAM"
-    );
+    let (peak, vectors) = roof::peak();
+    println!("one core multiplies and adds at {:.1} GFLOP/s ({vectors}, fused)\n", peak / 1e9);
+    let backend = |name: &str| format!("{name:>11} {:>8} {:>6} {:>6}", "GFLOP/s", "roof", "to C");
+    println!("{:<16}{}{} {:>11} {:>9}", "", backend("Strict"), backend("Fast"), "C", "RAM");
     for (strict, fast) in workloads::strict().iter().zip(&workloads::fast()) {
         if !strict.name.starts_with(filter) {
             continue;
         }
-        let mut c = C::start(strict.name, strict.c);
         let (mut ours, mut ours_fast) = (Ours::new(strict), Ours::new(fast));
+        let mut c = Peer::c(strict.name, strict.c, &ours.write_start());
+        ours.expect_same_loss(&mut c);
+        let pass = roof::pass(strict.train.params_len());
         for what in [What::Train, What::Infer] {
-            let once = ours.run(what, 3).0 / 3.0;
-            let steps = (BLOCK_SECONDS / once).clamp(3.0, 300.0) as usize;
-            let mut times = [const { Vec::new() }; 3];
-            for _ in 0..BLOCKS {
-                let block = [ours.run(what, steps).0, ours_fast.run(what, steps).0, c.run(what, steps)];
-                times.iter_mut().zip(block).for_each(|(times, time)| times.push(time / steps as f64));
-            }
-            let [strict_time, fast_time, c_time] = times.map(median);
-            let flops = 2.0 * strict.products[usize::from(what == What::Train)] as f64;
-            let program = if what == What::Train { strict.train } else { strict.infer };
+            let times = medians(&mut [
+                Box::new(|steps| ours.run(what, steps).0),
+                Box::new(|steps| ours_fast.run(what, steps).0),
+                Box::new(|steps| c.run(what, steps).0),
+            ]);
+            let is_training = what == What::Train;
+            let flops = 2.0 * strict.products[usize::from(is_training)] as f64;
+            let roof = flops / peak + if is_training { pass } else { 0.0 };
+            let column = |time: f64| {
+                let (rate, share) = (flops / time / 1e9, 100.0 * roof / time);
+                format!("{:>8.1} µs {rate:>8.1} {share:>4.0} % {:>6.2}", time * 1e6, time / times[2])
+            };
             println!(
-                "{:<8} {:<6} {:>8.1} µs {:>8.1} {:>6.2} {:>8.1} µs {:>6.2} {:>8.1} µs {:>9}",
+                "{:<8} {:<7}{}{} {:>8.1} µs {:>9}",
                 strict.name,
-                if what == What::Train { "train" } else { "infer" },
-                strict_time * 1e6,
-                flops / strict_time / 1e9,
-                strict_time / c_time,
-                fast_time * 1e6,
-                fast_time / c_time,
-                c_time * 1e6,
-                program.ram_bytes(),
+                if is_training { "train" } else { "infer" },
+                column(times[0]),
+                column(times[1]),
+                times[2] * 1e6,
+                if is_training { strict.train } else { strict.infer }.ram_bytes(),
             );
         }
     }
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times[times.len() / 2]
+/// Training steps of W1 to W3 of each of the programs, too. The first of two words is an executable, the second its argument.
+fn peers(programs: &[&str]) {
+    const COMPARED: [&str; 3] = ["W1", "W2", "W3"];
+    let mut rows: Vec<(String, Vec<f64>)> = Vec::new();
+    for (strict, fast) in workloads::strict().iter().zip(&workloads::fast()).filter(|(w, _)| COMPARED.contains(&w.name))
+    {
+        let (mut ours, mut ours_fast) = (Ours::new(strict), Ours::new(fast));
+        let start = ours.write_start();
+        let mut peers = vec![Peer::c(strict.name, strict.c, &start)];
+        peers.extend(
+            programs
+                .chunks(2)
+                .map(|words| Peer::start(Command::new(words[0]).args([words[1], strict.name]).arg(&start))),
+        );
+        peers.iter_mut().for_each(|peer| ours.expect_same_loss(peer));
+
+        if rows.is_empty() {
+            let names = ["slabgrad, Strict", "slabgrad, Fast"].into_iter().chain(peers.iter().map(|peer| &*peer.name));
+            rows = names.map(|name| (name.to_owned(), Vec::new())).collect();
+        }
+        let mut runs: Vec<Run<'_>> = vec![
+            Box::new(|steps| ours.run(What::Train, steps).0),
+            Box::new(|steps| ours_fast.run(What::Train, steps).0),
+        ];
+        runs.extend(peers.iter_mut().map(|peer| -> Run<'_> { Box::new(|steps| peer.run(What::Train, steps).0) }));
+        rows.iter_mut().zip(medians(&mut runs)).for_each(|((_, times), time)| times.push(time));
+    }
+
+    println!("\n{:<32} {:>19} {:>19} {:>19}", "a training step, Strict to it", "W1", "W2", "W3");
+    for (name, times) in &rows {
+        let column = |(time, strict): (&f64, &f64)| format!(" {:>9.1} µs {:>7.3}", time * 1e6, strict / time);
+        let columns: String = times.iter().zip(&rows[0].1).map(column).collect();
+        println!("{name:<32}{columns}");
+    }
 }
 
 /// A workload with its memory.
@@ -153,14 +192,14 @@ impl<'w, B: Backend<Elem = f32>> Ours<'w, B> {
         let mut loss = 0.0;
         let start;
         if what == What::Train {
-            start = Instant::now();
+            start = ProcessTime::now();
             for i in 0..steps {
                 let (x, label) = batches[i % batches.len()];
                 loss = train.step(&mut memory, &[x, label], &mut adam).expect("a step");
             }
         } else {
             let mut memory = infer.memory(&mut self.slab).expect("a slab for inference");
-            start = Instant::now();
+            start = ProcessTime::now();
             for i in 0..steps {
                 infer.run(&mut memory, &[batches[i % batches.len()].0]).expect("an inference");
                 black_box(infer.output(&memory, "logits"));
@@ -169,54 +208,26 @@ impl<'w, B: Backend<Elem = f32>> Ours<'w, B> {
         (start.elapsed().as_secs_f64(), loss)
     }
 
+    /// The file that peers start from.
+    fn write_start(&mut self) -> PathBuf {
+        self.run(What::Train, 0);
+        peer::write_start(self.workload.name, &self.slab[..self.workload.train.params_len()], &self.data)
+    }
+
+    /// A peer that trains the same network on the same samples has the same losses, but for rounding.
+    fn expect_same_loss(&mut self, peer: &mut Peer) {
+        for steps in [3, 20] {
+            let (expected, found) = (self.run(What::Train, steps + 1).1, peer.run(What::Train, steps).1);
+            let is_near = (found - expected).abs() <= 1e-3 * expected + 1e-6;
+            let names = (self.workload.name, &peer.name);
+            assert!(is_near, "{names:?}: after {steps} steps the loss is {found}, ours {expected}");
+        }
+    }
+
     /// FNV-1a of the parameters' bits: the same as before a change which changes no bit.
     fn hash(&self) -> u64 {
         let parameters = &self.slab[..self.workload.train.params_len()];
         let mix = |hash: u64, p: &f32| (hash ^ u64::from(p.to_bits())).wrapping_mul(0x0100_0000_01b3);
         parameters.iter().fold(0xcbf2_9ce4_8422_2325, mix)
-    }
-}
-
-/// The C program, which runs steps when told to.
-struct C {
-    process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
-
-impl C {
-    fn start(name: &str, defines: [&str; 2]) -> Self {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/baseline/run.c");
-        let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("steps-{name}"));
-        // The root of Adam is an instruction only without errno.
-        let status = Command::new("gcc")
-            .args(["-O3", "-march=native", "-fno-math-errno", "-w"])
-            .args(defines)
-            .arg(source)
-            .args(["-lm", "-o"])
-            .arg(&program)
-            .status();
-        assert!(status.expect("gcc has to be installed").success(), "gcc failed");
-        let mut process =
-            Command::new(&program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the C program");
-        let (to, from) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
-        Self { process, to, from: BufReader::new(from) }
-    }
-
-    /// The seconds that so many steps take.
-    fn run(&mut self, what: What, steps: usize) -> f64 {
-        let what = if what == What::Train { 't' } else { 'i' };
-        writeln!(self.to, "{what} {steps}").expect("the C program listens");
-        let mut answer = String::new();
-        self.from.read_line(&mut answer).expect("the C program answers");
-        let nanoseconds = answer.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-        nanoseconds.expect("a number") / 1e9
-    }
-}
-
-impl Drop for C {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bits, demo, fine_tuning, firmware, fuzz, guide, instructions, process, python,
+    bench, bits, demo, fine_tuning, firmware, fuzz, guide, instructions, process, python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
     setup, size, web,
     workspace::Workspace,
@@ -65,6 +65,7 @@ const CHECKS: &[Check] = &[
     call("example: digits", digits),
 
     call("bits: every target", bits::check),
+    call("benches beside the workspace", bench::check),
     call("instructions of the workloads", instructions::check),
 
     call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),

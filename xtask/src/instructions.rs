@@ -63,23 +63,13 @@ pub(crate) fn is_near(found: u64, expected: u64, percent: u64) -> bool {
 
 /// The name of each workload, padded, and the instructions of one step.
 fn count(workspace: &Workspace) -> Result<Vec<(String, u64)>> {
-    let program = build(workspace)?;
+    let program = workspace.bench("steps")?;
     let counts = COUNTED.iter().map(|(name, what)| {
         // The difference leaves out all that happens once.
         let [few, more] = [2, 4].map(|steps| collected(&program, name, what, steps));
         Ok((format!("{name:<8} {what} "), (more? - few?) / 2))
     });
     counts.collect()
-}
-
-/// Builds the benchmark, and finds it.
-fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let mut command = workspace.cargo("bench -p slabgrad --bench steps --no-run --message-format=json");
-    let output = process::capture(&mut command, &workspace.root, 5 * LIMIT)?.expect_success()?;
-    let line =
-        output.stdout.lines().find(|line| line.contains("\"name\":\"steps\"") && line.contains("\"executable\":\""));
-    let path = line.and_then(|line| line.split("\"executable\":\"").nth(1)?.split('"').next());
-    Ok(path.context("cargo does not say where the benchmark is")?.into())
 }
 
 /// Instructions of a run of so many steps.

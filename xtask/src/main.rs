@@ -1,5 +1,6 @@
 //! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
 
+mod bench;
 mod bits;
 mod checks;
 mod demo;
@@ -48,6 +49,10 @@ cargo xtask pytorch                   make the files of tests/pytorch and firmwa
                                       which is installed into target/pytorch-venv, and check what slabgrad
                                       computes from them
 cargo xtask demo [PORT]               build the page that trains in the browser, and serve it on localhost
+cargo xtask bench                     time training steps and inferences of W1 to W4 beside hand-tiled C
+cargo xtask bench --peers             the same, and steps of PyTorch, JAX, burn and candle, which are installed first
+cargo xtask bench --products          time matrix products and convolutions beside the crates gemm and matrixmultiply
+cargo xtask bench --scaling           time steps against width, batch and depth, and plot them in docs/scaling.svg
 cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and compare the bits with the host's
 cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
 cargo xtask help                      this text";
@@ -82,6 +87,10 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
         ["size", "--update"] => size::update(&workspace)?,
         ["plan"] => firmware::show_plan(&workspace)?,
         ["pack", rest @ ..] => firmware::pack(&workspace, rest)?,
+        ["bench"] => bench::steps(&workspace)?,
+        ["bench", "--peers"] => bench::peers(&workspace)?,
+        ["bench", "--products"] => bench::products(&workspace)?,
+        ["bench", "--scaling"] => bench::scaling(&workspace)?,
         ["bench", "--browser"] => demo::bench(&workspace)?,
         ["demo"] => demo::show(&workspace, None)?,
         ["demo", port] => demo::show(&workspace, Some(port))?,

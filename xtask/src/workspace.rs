@@ -4,7 +4,12 @@ use std::{
     env,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
+
+use anyhow::{Context, Result};
+
+use crate::process;
 
 pub(crate) struct Workspace {
     pub(crate) root: PathBuf,
@@ -29,6 +34,17 @@ impl Workspace {
         let mut command = Command::new("cargo");
         command.args(arguments.split_whitespace()).current_dir(&self.root);
         command
+    }
+
+    /// Builds a benchmark, and returns the program.
+    pub(crate) fn bench(&self, name: &str) -> Result<PathBuf> {
+        const LIMIT: Duration = Duration::from_mins(30);
+        let mut command = self.cargo(&format!("bench -p slabgrad --bench {name} --no-run --message-format=json"));
+        let output = process::capture(&mut command, &self.root, LIMIT)?.expect_success()?;
+        let name = format!("\"name\":\"{name}\"");
+        let line = output.stdout.lines().find(|line| line.contains(&name) && line.contains("\"executable\":\""));
+        let path = line.and_then(|line| line.split("\"executable\":\"").nth(1)?.split('"').next());
+        Ok(path.context("cargo does not say where the benchmark is")?.into())
     }
 
     /// `cargo` in `firmware-example`, where a developer of firmware would run it.
