@@ -53,7 +53,7 @@ cargo xtask bench                     time training steps and inferences of W1 t
 cargo xtask bench --peers             the same, and steps of PyTorch, JAX, burn and candle, which are installed first
 cargo xtask bench --products          time matrix products and convolutions beside the crates gemm and matrixmultiply
 cargo xtask bench --scaling           time steps against width, batch and depth, and plot them in docs/scaling.svg
-cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and compare the bits with the host's
+cargo xtask bench --browser           time training steps of W1 to W3 in Chromium, and ONNX Runtime Web's; compare the bits with the host's
 cargo xtask wasm                      make the npm package in target/npm/slabgrad, and say how large it is
 cargo xtask help                      this text";
 
