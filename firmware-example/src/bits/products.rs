@@ -29,7 +29,9 @@ fn product([m, n, k]: [usize; 3], way: usize, each: &mut dyn FnMut(u32)) {
     };
     let (a, b) = (matrix(&a, m, k, way & 1 != 0), matrix(&b, k, n, way & 2 != 0));
     Strict::<f32>::matmul([m, n, k], a, b, &mut c, n + 2, Start::adding(way & 4 != 0));
-    c.iter().for_each(|c| each(c.to_bits()));
+    for c in c {
+        each(c.to_bits());
+    }
 }
 
 fn values<const N: usize>(seed: usize) -> [f32; N] {
