@@ -3,7 +3,7 @@
 use burn::{
     module::Param,
     nn::{
-        Linear, LinearConfig, PaddingConfig2d,
+        Linear, PaddingConfig2d,
         conv::{Conv2d, Conv2dConfig},
         loss::{CrossEntropyLoss, CrossEntropyLossConfig},
     },
@@ -37,8 +37,7 @@ impl Net {
                     let transposed =
                         (0..inputs * outputs).map(|i| weight[i % outputs * inputs + i / outputs]).collect();
                     let weight = TensorData::new::<f32, _>(transposed, [inputs, outputs]);
-                    let linear = LinearConfig::new(inputs, outputs).init(device);
-                    linears.push(Linear { weight: Param::from_data(weight, device), bias, ..linear });
+                    linears.push(Linear { weight: Param::from_data(weight, device), bias });
                 }
             }
         }
