@@ -162,7 +162,7 @@ impl Shape {
 }
 
 /// Axis lengths are a shape: `[2, 3]`. More than [`MAX_RANK`] of them do not compile.
-/// For shapes that are known when the program runs: an axis of more than `u32::MAX` counts as one of `u32::MAX`, which no
+/// In shapes that are known when the program runs, an axis of more than `u32::MAX` counts as one of `u32::MAX`, which no
 /// memory holds, so that what is made of it is an error and not a panic.
 impl<const R: usize> From<[usize; R]> for Shape {
     fn from(lengths: [usize; R]) -> Self {

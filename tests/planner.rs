@@ -8,8 +8,8 @@ use proptest::test_runner::RngSeed;
 use slabgrad::error::ShapeError;
 use slabgrad::graph::{Graph, Id, Name};
 use slabgrad::ops::{
-    Op, Reduction, Spec, add, concat, conv2d, gelu, layer_norm, linear, log_softmax, matmul, max_pool2d, maximum, mean, mse,
-    mul, permute, relu, reshape, sigmoid, sin, slice, softmax, sub, sum, tanh,
+    Op, Reduction, Spec, add, concat, conv2d, gelu, layer_norm, linear, log_softmax, matmul, max_pool2d, maximum, mean,
+    mse, mul, permute, relu, reshape, sigmoid, sin, slice, softmax, sub, sum, tanh,
 };
 use slabgrad::plan::{Buffer, Plan};
 use slabgrad::prelude::*;
@@ -90,7 +90,11 @@ fn choose<E: Real>(number: u8, a: Shape, b: Shape) -> Result<Choice<E>, ShapeErr
         20 => (concat::op(), two, concat::spec(&[a, b], 0)?),
         21 => (mean::op(), one, mean::spec(a, &[1], true)?),
         22 => (layer_norm::op(), one, layer_norm::spec(a, None, None, 1, 1e-2)?),
-        _ => (conv2d::op(), two, conv2d::spec(image(a), image(b), None, Window2d::rect([b.axis(0), b.axis(1)]).stride(1), 1)?),
+        _ => (
+            conv2d::op(),
+            two,
+            conv2d::spec(image(a), image(b), None, Window2d::rect([b.axis(0), b.axis(1)]).stride(1), 1)?,
+        ),
     })
 }
 
@@ -126,8 +130,7 @@ impl<E: Real> Both<E> {
         let seconds = core::iter::once(pick(b)).chain(matrices.iter().copied());
         let fitting = seconds.filter_map(|b| Some((b, choose::<E>(number, self.shape(a), self.shape(b)).ok()?)));
         let small = fitting.filter(|(_, (.., spec))| (1..=MOST).contains(&spec.shape.len())).next();
-        let (b, (op, operands, spec)) =
-            small.unwrap_or_else(|| (a, (tanh::op(), 1, tanh::spec(self.shape(a)))));
+        let (b, (op, operands, spec)) = small.unwrap_or_else(|| (a, (tanh::op(), 1, tanh::spec(self.shape(a)))));
         let mut inputs = vec![a, b];
         inputs.truncate(operands);
         // Images are views of matrices, and so are matrices of images.

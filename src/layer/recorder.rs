@@ -124,9 +124,7 @@ impl<'a, B: Backend> Recorder<'a, B> {
     /// The parameter `leaf` of the layer that is being recorded.
     pub fn parameter(&mut self, leaf: &str, shape: impl Into<Shape>, init: Init) -> Handle {
         let shape = shape.into();
-        self.entry(leaf, shape, init, Role::Trained, |tape| {
-            tape.parameter(shape, &zeros(shape))
-        })
+        self.entry(leaf, shape, init, Role::Trained, |tape| tape.parameter(shape, &zeros(shape)))
     }
 
     /// States of the layer that an operation uses together, all of one shape: one value `[count, ...shape]`.
@@ -135,9 +133,8 @@ impl<'a, B: Backend> Recorder<'a, B> {
         let all = batched(shape, N);
         let mut value = Handle::NONE;
         for (i, (leaf, init)) in leaves.into_iter().enumerate() {
-            let handle = self.entry(leaf, shape, init, Role::State, |tape| {
-                if i > 0 { value } else { tape.state(all, &zeros(all)) }
-            });
+            let handle = self
+                .entry(leaf, shape, init, Role::State, |tape| if i > 0 { value } else { tape.state(all, &zeros(all)) });
             if self.declares
                 && let Some(entry) = self.entries.last_mut()
             {

@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use crate::backend::Real;
+use crate::backend::{Real, counted};
 
 /// A learning rate for every step.
 pub trait Schedule<E: Real> {
@@ -20,15 +20,8 @@ pub trait Schedule<E: Real> {
 
 /// `step / total` as an element, for `step` up to `total`.
 fn share<E: Real>(step: usize, total: usize) -> E {
-    let [step, total] = counted([step.min(total), total.max(1)]);
+    let [step, total] = counted::<E>([step.min(total), total.max(1)]);
     step / total
-}
-
-/// Two counts as elements, of which the second is the larger. Elements are made of 32 bits: larger counts are halved together
-/// until they fit.
-fn counted<E: Real>(counts: [usize; 2]) -> [E; 2] {
-    let excess = (usize::BITS - counts[1].leading_zeros()).saturating_sub(u32::BITS);
-    counts.map(|count| E::from_usize(count >> excess))
 }
 
 /// `base` to a whole power, by squaring, so that it is the same everywhere.
@@ -242,7 +235,7 @@ impl<E: Real> Schedule<E> for OneCycle<E> {
     fn lr(&self, step: usize) -> E {
         let (start, end) = (self.max / E::from_usize(25), self.max / E::from_usize(250_000));
         // The peak lies at step 0.3 steps - 1, between two steps where that is no whole number.
-        let [at, steps] = counted([step.min(self.steps), self.steps]);
+        let [at, steps] = counted::<E>([step.min(self.steps), self.steps]);
         let (peak, last) = (E::choose(0.3, 0.3) * steps - E::ONE, steps - E::ONE);
         if at >= last {
             end

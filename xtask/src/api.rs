@@ -45,7 +45,14 @@ fn list(workspace: &Workspace) -> Result<String> {
     process::run(&mut rustdoc, &workspace.root)?;
     let json = target.join("doc/slabgrad.json");
     let api = Builder::from_rustdoc_json(json).omit_blanket_impls(true).omit_auto_trait_impls(true).build()?;
-    Ok(api.to_string())
+    Ok(items(&api.to_string()))
+}
+
+/// Without the heads of blocks of methods, which have their types in their own lines, and each line once.
+fn items(api: &str) -> String {
+    let mut seen = HashSet::new();
+    let is_item = |line: &&str| !line.starts_with("impl") || line.contains(" for ");
+    api.lines().filter(is_item).filter(|line| seen.insert(*line)).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// Lines that only one of them has, with `-` or `+`.
@@ -62,6 +69,7 @@ mod tests {
 
     #[test]
     fn what_is_gone_and_what_is_new_is_told() {
+        assert_eq!(items("impl A\nfn a\nimpl B for A\nfn a\n"), "fn a\nimpl B for A\n");
         assert!(difference("a\nb\n", "a\nb\n").is_empty());
         assert_eq!(difference("a\nb\n", "a\nc\n"), ["- b", "+ c"]);
         assert_eq!(difference("", "a\n"), ["+ a"]);
