@@ -16,7 +16,7 @@
 //! assert_eq!([1.0, 0.8, 0.9, 0.8].map(|loss| stopping.should_stop(loss)), [false, false, false, true]);
 //! ```
 
-use crate::backend::Real;
+use crate::backend::{Real, counted};
 
 /// A mean that grows with every value, without a sum that could grow large.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,15 +34,15 @@ impl<E: Real> RunningMean<E> {
 
     /// Adds a value.
     pub fn add(&mut self, value: E) {
-        self.count += 1;
-        self.mean += (value - self.mean) / E::from_usize(self.count);
+        self.add_mean(value, 1);
     }
 
     /// Adds `count` values whose mean is `mean`: those of a batch, say.
     pub fn add_mean(&mut self, mean: E, count: usize) {
         if count > 0 {
-            self.count += count;
-            self.mean += (mean - self.mean) * E::from_usize(count) / E::from_usize(self.count);
+            self.count = self.count.saturating_add(count);
+            let [count, total] = counted([count, self.count]);
+            self.mean += (mean - self.mean) * count / total;
         }
     }
 

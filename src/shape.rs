@@ -111,10 +111,11 @@ impl Shape {
     /// The shape with one axis more, of length `length`, behind the last.
     ///
     /// # Panics
-    /// With [`MAX_RANK`] axes already.
+    /// With [`MAX_RANK`] axes already, or an axis of more than `u32::MAX`.
     #[must_use]
     pub const fn push(mut self, length: usize) -> Self {
         assert!(self.rank() < MAX_RANK, "a tensor has at most 5 axes");
+        assert!(length <= u32::MAX as usize, "an axis has at most 2^32 - 1 elements");
         self.axes[self.rank()] = length as u32;
         self.rank += 1;
         self
@@ -161,10 +162,12 @@ impl Shape {
 }
 
 /// Axis lengths are a shape: `[2, 3]`. More than [`MAX_RANK`] of them do not compile.
+/// In shapes that are known when the program runs, an axis of more than `u32::MAX` counts as one of `u32::MAX`, which no
+/// memory holds, so that what is made of it is an error and not a panic.
 impl<const R: usize> From<[usize; R]> for Shape {
     fn from(lengths: [usize; R]) -> Self {
         const { assert!(R <= MAX_RANK, "a tensor has at most 5 axes") };
-        Self::from_slice(&lengths)
+        Self::from_slice(&lengths.map(|length| length.min(u32::MAX as usize)))
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod tile;
 pub(crate) mod vfp;
 
 pub use real::Real;
+pub(crate) use real::counted;
 #[cfg(feature = "std")]
 pub use registry::{MatmulKernel, UpdateKernel, register_matmul_kernel, register_update_kernel};
 pub use tile::{Matrix, Start};

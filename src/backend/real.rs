@@ -290,3 +290,10 @@ fn unit_f64(random: u64) -> f64 {
 
 real!(f32, 24, |single, _double| single, unit_f32, sqrt::sqrt_f32, single);
 real!(f64, 53, |_single, double| double, unit_f64, sqrt::sqrt_f64, double);
+
+/// Two counts as elements, of which the second is the larger. Elements are made of 32 bits: larger counts are halved together
+/// until they fit.
+pub(crate) fn counted<E: Real>(counts: [usize; 2]) -> [E; 2] {
+    let excess = (usize::BITS - counts[1].leading_zeros()).saturating_sub(u32::BITS);
+    counts.map(|count| E::from_usize(count >> excess))
+}

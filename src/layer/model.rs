@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::recorder::{Entry, Role, Row, Watch};
+use super::recorder::{Entry, Role, Row, Watch, zeros};
 use super::{Layer, ModelError, Recorder, write_structure};
 use crate::backend::{Backend, Real, Strict};
 use crate::graph::Name;
@@ -43,7 +43,7 @@ impl<B: Backend> Model<B> {
         // Without numbers: which parameters there are, and what shapes come out.
         let mut scratch = GrowingTape::<B>::default().lazily();
         let batch = batched(sample, 1);
-        let x = scratch.constant(batch, &alloc::vec![B::Elem::ZERO; batch.len()]);
+        let x = scratch.constant(batch, &zeros(batch));
         let mut entries = Vec::new();
         let mut recorder = Recorder::new(&mut scratch, &mut entries, true, true);
         let y = recorder.layer("", &*root as &dyn Layer<B>, x);
@@ -84,7 +84,7 @@ impl<B: Backend> Model<B> {
         for role in [Role::Trained, Role::Frozen, Role::State] {
             for (i, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.role == role) {
                 let old = entry.handle;
-                let zeros = || alloc::vec![B::Elem::ZERO; entry.value_shape.len()];
+                let zeros = || zeros(entry.value_shape);
                 entry.handle = match role {
                     Role::Trained => self.tape.parameter(entry.shape, &zeros()),
                     Role::Frozen => self.tape.constant(entry.shape, &zeros()),
@@ -268,7 +268,7 @@ fn of_a_sample(batch: Shape) -> Shape {
 
 /// The shape of a batch of so many samples.
 pub(crate) fn batched(sample: Shape, count: usize) -> Shape {
-    let mut shape = Shape::new([count]);
+    let mut shape = Shape::from([count]);
     (0..sample.rank()).for_each(|axis| shape = shape.push(sample.axis(axis)));
     shape
 }

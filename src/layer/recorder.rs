@@ -6,12 +6,21 @@ use core::fmt::Write;
 
 use super::model::batched;
 use super::{Activation, Layer};
-use crate::backend::Backend;
+use crate::backend::{Backend, Real};
 use crate::graph::Name;
 use crate::init::Init;
 use crate::optim::ParamGroup;
 use crate::shape::Shape;
 use crate::tape::{GrowingTape, Handle};
+
+/// As many zeros as the shape has elements; none where there is no memory for them, which is a fault where they are recorded.
+pub(crate) fn zeros<E: Real>(shape: Shape) -> Vec<E> {
+    let mut zeros = Vec::new();
+    if zeros.try_reserve_exact(shape.len()).is_ok() {
+        zeros.resize(shape.len(), E::ZERO);
+    }
+    zeros
+}
 
 /// What a named tensor of a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,9 +124,7 @@ impl<'a, B: Backend> Recorder<'a, B> {
     /// The parameter `leaf` of the layer that is being recorded.
     pub fn parameter(&mut self, leaf: &str, shape: impl Into<Shape>, init: Init) -> Handle {
         let shape = shape.into();
-        self.entry(leaf, shape, init, Role::Trained, |tape| {
-            tape.parameter(shape, &alloc::vec![B::Elem::default(); shape.len()])
-        })
+        self.entry(leaf, shape, init, Role::Trained, |tape| tape.parameter(shape, &zeros(shape)))
     }
 
     /// States of the layer that an operation uses together, all of one shape: one value `[count, ...shape]`.
@@ -126,9 +133,8 @@ impl<'a, B: Backend> Recorder<'a, B> {
         let all = batched(shape, N);
         let mut value = Handle::NONE;
         for (i, (leaf, init)) in leaves.into_iter().enumerate() {
-            let handle = self.entry(leaf, shape, init, Role::State, |tape| {
-                if i > 0 { value } else { tape.state(all, &alloc::vec![B::Elem::default(); all.len()]) }
-            });
+            let handle = self
+                .entry(leaf, shape, init, Role::State, |tape| if i > 0 { value } else { tape.state(all, &zeros(all)) });
             if self.declares
                 && let Some(entry) = self.entries.last_mut()
             {

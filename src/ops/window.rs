@@ -95,10 +95,11 @@ impl Window2d {
         }
         let (size, stride, dilation) = (self.size[axis], self.step(axis), self.dilation[axis]);
         let (padding, window) = (self.padding[axis], dilation * (size - 1) + 1);
-        if input + 2 * padding < window {
+        let padded = input.saturating_add(2 * padding);
+        if padded < window {
             return Err(ShapeError::Window { op, input, padding, window });
         }
-        Ok((input + 2 * padding - window) / stride + 1)
+        Ok((padded - window) / stride + 1)
     }
 
     /// Checks the settings along `axis`.

@@ -10,7 +10,7 @@
 //! }
 //! ```
 
-use crate::backend::Real;
+use crate::backend::{Real, counted};
 
 /// A learning rate for every step.
 pub trait Schedule<E: Real> {
@@ -20,7 +20,8 @@ pub trait Schedule<E: Real> {
 
 /// `step / total` as an element, for `step` up to `total`.
 fn share<E: Real>(step: usize, total: usize) -> E {
-    E::from_usize(step.min(total)) / E::from_usize(total.max(1))
+    let [step, total] = counted::<E>([step.min(total), total.max(1)]);
+    step / total
 }
 
 /// `base` to a whole power, by squaring, so that it is the same everywhere.
@@ -234,9 +235,8 @@ impl<E: Real> Schedule<E> for OneCycle<E> {
     fn lr(&self, step: usize) -> E {
         let (start, end) = (self.max / E::from_usize(25), self.max / E::from_usize(250_000));
         // The peak lies at step 0.3 steps - 1, between two steps where that is no whole number.
-        let peak = E::choose(0.3, 0.3) * E::from_usize(self.steps) - E::ONE;
-        let last = E::from_usize(self.steps.saturating_sub(1));
-        let at = E::from_usize(step);
+        let [at, steps] = counted::<E>([step.min(self.steps), self.steps]);
+        let (peak, last) = (E::choose(0.3, 0.3) * steps - E::ONE, steps - E::ONE);
         if at >= last {
             end
         } else if at <= peak {

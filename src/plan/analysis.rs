@@ -131,7 +131,10 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
         if let Err(error) = self.check_rules(training) {
             return Err(error);
         }
-        self.sizes.moments = HEADER_LEN + training.slots * self.sizes.params;
+        self.sizes.moments = training.slots.saturating_mul(self.sizes.params).saturating_add(HEADER_LEN);
+        if self.sizes.moments >= Place::LIMIT {
+            return Err(PlanError::TooLarge);
+        }
         self.sizes.not_finite = training.not_finite;
         self.sizes.grads = if training.fused { 0 } else { self.sizes.params };
         self.mark_trainable(loss);

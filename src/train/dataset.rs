@@ -117,7 +117,7 @@ impl<E: Real> Dataset<E> {
             return Err(DatasetError::Samples { found, of_a_sample });
         }
         let len = found / of_a_sample;
-        let (expected, found) = (len * target.len(), targets.len());
+        let (expected, found) = (len.saturating_mul(target.len()), targets.len());
         if expected != found {
             return Err(DatasetError::Targets { samples: len, expected, found });
         }

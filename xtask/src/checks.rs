@@ -1,11 +1,19 @@
 //! The matrix: what has to hold before a change lands.
 
-use std::time::{Duration, Instant};
+use std::{
+    env,
+    process::Command,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    bench, bits, demo, fine_tuning, firmware, fuzz, guide, instructions, process, python,
+    api, bench, bits, demo, dependencies, fine_tuning, firmware, fuzz, guide, instructions, memory,
+    process::{self, Captured},
+    python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
     setup, size, web,
     workspace::Workspace,
@@ -14,6 +22,16 @@ use crate::{
 struct Check {
     name: &'static str,
     action: Action,
+    lane: Lane,
+}
+
+/// Most checks end with one core at work, so two run at once.
+#[derive(Clone, Copy, PartialEq)]
+enum Lane {
+    /// Those that build in the root in the debug profile, or measure time, which have to wait for one another.
+    Main,
+    /// Those that have a folder or a profile of their own to build in.
+    Beside,
 }
 
 enum Action {
@@ -26,16 +44,28 @@ enum Action {
 }
 
 const fn root(name: &'static str, arguments: &'static str) -> Check {
-    Check { name, action: Action::Root(arguments) }
+    Check { name, action: Action::Root(arguments), lane: Lane::Main }
 }
 
 const fn firmware(name: &'static str, arguments: &'static str) -> Check {
-    Check { name, action: Action::Firmware(arguments) }
+    Check { name, action: Action::Firmware(arguments), lane: Lane::Main }
 }
 
 const fn call(name: &'static str, function: fn(&Workspace) -> Result<String>) -> Check {
-    Check { name, action: Action::Call(function) }
+    Check { name, action: Action::Call(function), lane: Lane::Main }
 }
+
+const fn beside(check: Check) -> Check {
+    Check { lane: Lane::Beside, ..check }
+}
+
+/// The packages and features of the workspace's tests: one set, so that nothing is compiled for another one.
+macro_rules! every_feature {
+    () => {
+        "--workspace --features slabgrad/progress,slabgrad/flash-async,slabgrad/safetensors,slabgrad/cbor"
+    };
+}
+pub(crate) use every_feature;
 
 #[rustfmt::skip]
 const CHECKS: &[Check] = &[
@@ -50,54 +80,59 @@ const CHECKS: &[Check] = &[
     // In the release profile, which shares its procedural macros and build scripts with the builds below.
     firmware("clippy: firmware", "clippy --release --features steps --target thumbv7em-none-eabihf -- -D warnings"),
 
-    root("test: workspace", "test --workspace --features slabgrad/progress"),
+    root("test: workspace and checkpoints", concat!("test ", every_feature!())),
     root("test: core", "test -p slabgrad --no-default-features"),
     root("test: alloc", "test -p slabgrad --no-default-features --features alloc"),
     root("check: defmt", "check -p slabgrad --features defmt"),
     root("check: core with defmt", "check -p slabgrad --no-default-features --features defmt --target thumbv7em-none-eabihf"),
-    root("test: checkpoints", "test -p slabgrad --features flash-async,safetensors,cbor --test checkpoint --test flash --test flash_async --test safetensors --test mutations --test cbor --test nanograd --test seed_vectors --test bounded --test python"),
     root("check: core with flash", "check -p slabgrad --no-default-features --features flash-async,defmt --target thumbv6m-none-eabi"),
-    call("pack", firmware::packed),
+    beside(call("pack", firmware::packed)),
     call("python reads what is written", python::check),
-    call("fuzz", fuzz::run),
+    call("valgrind", memory::valgrind),
     call("docs", docs),
 
-    call("example: digits", digits),
+    beside(call("deny: licences, sources, duplicates, advisories", dependencies::deny)),
+    beside(call("public API", api::check)),
+    beside(call("minimal versions", dependencies::minimal)),
+    beside(call("fuzz", fuzz::run)),
+    beside(call("miri", memory::miri_in_short)),
+    beside(call("bits: every target", bits::check)),
+    beside(call("instructions of the workloads", instructions::check)),
+    beside(call("long runs", memory::long_runs)),
+    beside(call("example: digits", digits)),
 
-    call("bits: every target", bits::check),
-    call("benches beside the workspace", bench::check),
-    call("instructions of the workloads", instructions::check),
+    beside(call("benches beside the workspace", bench::check)),
 
-    call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM)),
-    call("link: thumbv8m.main", |workspace| firmware::link(workspace, &THUMBV8M)),
-    call("link: thumbv7m", |workspace| firmware::link(workspace, &THUMBV7M)),
-    call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M)),
-    call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC)),
-    call("link: wasm32", firmware::link_wasm),
+    beside(call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM))),
+    beside(call("link: thumbv8m.main", |workspace| firmware::link(workspace, &THUMBV8M))),
+    beside(call("link: thumbv7m", |workspace| firmware::link(workspace, &THUMBV7M))),
+    beside(call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M))),
+    beside(call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC))),
+    beside(call("link: wasm32", firmware::link_wasm)),
 
     call("wasm: package", web::check_package),
     call("wasm: package in Chromium", web::test),
     call("wasm: page in Chromium", demo::test),
 
-    call("no panic: thumbv7em", firmware::no_panic),
-    call("no panic: a provoked one is found", firmware::provoked_panic),
+    beside(call("no panic: thumbv7em", firmware::no_panic)),
+    beside(call("no panic: a provoked one is found", firmware::provoked_panic)),
 
-    call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM)),
-    call("qemu: thumbv8m.main", |workspace| firmware::same_bits(workspace, &THUMBV8M)),
-    call("qemu: thumbv7m", |workspace| firmware::same_bits(workspace, &THUMBV7M)),
-    call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M)),
-    call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC)),
+    beside(call("qemu: thumbv7em", |workspace| firmware::same_bits(workspace, &THUMBV7EM))),
+    beside(call("qemu: thumbv8m.main", |workspace| firmware::same_bits(workspace, &THUMBV8M))),
+    beside(call("qemu: thumbv7m", |workspace| firmware::same_bits(workspace, &THUMBV7M))),
+    beside(call("qemu: thumbv6m", |workspace| firmware::same_bits(workspace, &THUMBV6M))),
+    beside(call("qemu: riscv32imc", |workspace| firmware::same_bits(workspace, &RISCV32IMC))),
 
-    call("device: size", size::check),
-    call("device: plan", firmware::plan_in_guide),
-    call("device: weights", fine_tuning::pretrained),
-    call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM)),
-    call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM)),
-    call("device: every choice learns", |workspace| fine_tuning::learns(workspace, "choices", &THUMBV7EM)),
-    call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC)),
-    call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM)),
+    beside(call("device: size", size::check)),
+    beside(call("device: plan", firmware::plan_in_guide)),
+    beside(call("device: weights", fine_tuning::pretrained)),
+    beside(call("device: digits are learned", |workspace| fine_tuning::learns(workspace, "digits", &THUMBV7EM))),
+    beside(call("device: motions are learned", |workspace| fine_tuning::learns(workspace, "motions", &THUMBV7EM))),
+    beside(call("device: every choice learns", |workspace| fine_tuning::learns(workspace, "choices", &THUMBV7EM))),
+    beside(call("device: digits are learned on riscv32imc", |workspace| fine_tuning::learns(workspace, "digits", &RISCV32IMC))),
+    beside(call("device: power cuts", |workspace| fine_tuning::survives(workspace, "digits", &THUMBV7EM))),
     // Last, since it has other weights built in meanwhile.
-    call("guide", guide::check),
+    beside(call("guide", guide::check)),
 ];
 
 #[derive(Debug, Default, PartialEq)]
@@ -127,12 +162,35 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     let chosen: Vec<&Check> = CHECKS.iter().filter(|check| check.name.contains(filter)).collect();
     ensure!(!chosen.is_empty(), "no check has \"{filter}\" in its name");
 
-    let mut report = Report::new(chosen.len() + 1);
+    let report = Report::new(chosen.len() + 1);
     report.check("tools", || if options.setup { setup::install(workspace) } else { setup::check(workspace) });
-    for check in chosen {
-        report.check(check.name, || check.action.run(workspace));
-    }
+    let (main, beside): (Vec<&Check>, Vec<&Check>) = chosen.iter().partition(|check| check.lane == Lane::Main);
+    thread::scope(|scope| {
+        scope.spawn(|| beside.iter().for_each(|check| report.check_beside(check.name, || check.run_apart())));
+        main.iter().for_each(|check| report.check(check.name, || check.action.run(workspace)));
+    });
     Ok(report.finish())
+}
+
+/// Runs the check of this name alone, and prints what is worth knowing about a success.
+pub(crate) fn run_one(workspace: &Workspace, name: &str) -> Result<()> {
+    let check = CHECKS.iter().find(|check| check.name == name).with_context(|| format!("no check is called {name}"))?;
+    println!("{}", check.action.run(workspace)?);
+    Ok(())
+}
+
+impl Check {
+    /// As a process of its own, whose output does not mix with that of the other lane: its standard output and the result.
+    fn run_apart(&self) -> Result<(String, String)> {
+        /// Against a check that hangs.
+        const LIMIT: Duration = Duration::from_mins(30);
+        let this = env::current_exe().context("cannot tell where this program is")?;
+        let captured = process::capture_quietly(Command::new(this).args(["check", self.name]), LIMIT)?;
+        let Captured { stdout, .. } = captured.expect_success()?;
+        let stdout = stdout.strip_suffix('\n').unwrap_or(&stdout);
+        let (output, detail) = stdout.rsplit_once('\n').unwrap_or(("", stdout));
+        Ok((output.to_owned(), detail.to_owned()))
+    }
 }
 
 impl Action {
@@ -150,28 +208,60 @@ impl Action {
 /// Prints what happens and counts.
 struct Report {
     total: usize,
-    done: usize,
-    failed: Vec<&'static str>,
+    progress: Mutex<Progress>,
     start: Instant,
+}
+
+#[derive(Default)]
+struct Progress {
+    begun: usize,
+    failed: Vec<&'static str>,
 }
 
 impl Report {
     fn new(total: usize) -> Self {
-        Self { total, done: 0, failed: Vec::new(), start: Instant::now() }
+        Self { total, progress: Mutex::default(), start: Instant::now() }
     }
 
-    fn check(&mut self, name: &'static str, run: impl FnOnce() -> Result<String>) {
-        self.done += 1;
-        println!("[{}/{}] {name}", self.done, self.total);
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A check whose output is seen as it comes.
+    fn check(&self, name: &'static str, run: impl FnOnce() -> Result<String>) {
+        self.begin(&mut self.progress(), name);
         let start = Instant::now();
         let result = run();
+        Self::end(&mut self.progress(), name, start, result);
+    }
+
+    /// A check of the other lane: its output is shown when it has ended.
+    fn check_beside(&self, name: &'static str, run: impl FnOnce() -> Result<(String, String)>) {
+        let start = Instant::now();
+        let result = run();
+        let mut progress = self.progress();
+        self.begin(&mut progress, name);
+        let result = result.map(|(output, detail)| {
+            println!("{output}");
+            detail
+        });
+        Self::end(&mut progress, name, start, result);
+    }
+
+    fn begin(&self, progress: &mut Progress, name: &str) {
+        progress.begun += 1;
+        println!("[{}/{}] {name}", progress.begun, self.total);
+    }
+
+    fn end(progress: &mut Progress, name: &'static str, start: Instant, result: Result<String>) {
         let seconds = start.elapsed().as_secs_f64();
+        // Two lanes: what ends may not be what began last.
         match result {
-            Ok(detail) if detail.is_empty() => println!("  ok ({seconds:.1} s)"),
-            Ok(detail) => println!("  ok ({seconds:.1} s): {detail}"),
+            Ok(detail) if detail.is_empty() => println!("  ok ({seconds:.1} s): {name}"),
+            Ok(detail) => println!("  ok ({seconds:.1} s): {name}: {detail}"),
             Err(error) => {
-                println!("  FAILED ({seconds:.1} s): {error:#}");
-                self.failed.push(name);
+                println!("  FAILED ({seconds:.1} s): {name}: {error:#}");
+                progress.failed.push(name);
             }
         }
     }
@@ -179,17 +269,17 @@ impl Report {
     /// The last line of the output is for whoever counts: it has to stay as it is.
     fn finish(self) -> bool {
         println!("\n{:.0} s in all", self.start.elapsed().as_secs_f64());
-        for name in &self.failed {
+        let Progress { begun, failed } = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for name in &failed {
             println!("FAILED {name}");
         }
-        let failed = self.failed.len();
-        println!("{} passed, {failed} failed", self.done - failed);
-        failed == 0
+        println!("{} passed, {} failed", begun - failed.len(), failed.len());
+        failed.is_empty()
     }
 }
 
 fn docs(workspace: &Workspace) -> Result<String> {
-    let mut command = workspace.cargo("doc --no-deps -p slabgrad");
+    let mut command = workspace.cargo("doc --no-deps -p slabgrad --all-features");
     command.env("RUSTDOCFLAGS", "-D warnings");
     process::run(&mut command, &workspace.root)?;
     Ok(String::new())
@@ -255,12 +345,18 @@ mod tests {
 
     #[test]
     fn failures_are_counted_and_do_not_stop_the_rest() {
-        let mut report = Report::new(3);
+        let report = Report::new(4);
         report.check("a", || Ok(String::new()));
         report.check("b", || bail!("broken"));
-        report.check("c", || Ok("fine".to_owned()));
-        assert_eq!((report.done, &report.failed[..]), (3, &["b"][..]));
-        assert!(!report.finish());
+        report.check_beside("c", || Ok(("output".to_owned(), "fine".to_owned())));
+        report.check_beside("d", || bail!("broken too"));
+        let Progress { begun, failed } = &*report.progress();
+        assert_eq!((*begun, &failed[..]), (4, &["b", "d"][..]));
+    }
+
+    #[test]
+    fn a_check_can_be_run_by_its_name_alone() {
+        assert!(run_one(&Workspace::find(), "nothing of this name").is_err());
     }
 
     #[test]

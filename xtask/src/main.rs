@@ -1,15 +1,18 @@
 //! The project's chores, as `cargo xtask COMMAND`. `help` lists them.
 
+mod api;
 mod bench;
 mod bits;
 mod checks;
 mod demo;
+mod dependencies;
 mod elf;
 mod fine_tuning;
 mod firmware;
 mod fuzz;
 mod guide;
 mod instructions;
+mod memory;
 mod process;
 mod python;
 mod pytorch;
@@ -28,6 +31,7 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask test [--setup] [FILTER]   run the whole matrix, or the checks whose name contains FILTER;
                                       --setup first installs what is missing
+cargo xtask check NAME                run the check of this name, and nothing else
 cargo xtask firmware [PROGRAM] [BOARD]
                                       build the firmware's programs digits and motions, or another one (choices),
                                       run them under QEMU, and show what they say; on thumbv7em unless BOARD is
@@ -36,6 +40,9 @@ cargo xtask pretrain                  train the firmware's networks on the host,
                                       their weights in firmware-example/weights
 cargo xtask bits [--update]           train networks on every target and compare all bits with bits/golden.txt;
                                       --update writes that file anew, from the host
+cargo xtask api                       list the public API in docs/public-api.txt
+cargo xtask miri                      run all of the core's tests under Miri, of which `test` runs a part
+cargo xtask fuzz SECONDS              run every fuzz target for so long
 cargo xtask instructions              count the instructions of the standard workloads' steps, and write the table
 cargo xtask size [--update]           flash, RAM, stack and instructions of a training step of the standard workloads
                                       on a Cortex-M4F, compared with firmware-example/size.txt; --update writes
@@ -76,10 +83,14 @@ fn run(arguments: &[&str]) -> Result<ExitCode> {
             let options = checks::Options::parse(rest)?;
             return Ok(if checks::run(&workspace, &options)? { ExitCode::SUCCESS } else { ExitCode::FAILURE });
         }
+        ["check", name] => checks::run_one(&workspace, name)?,
         ["firmware"] => fine_tuning::show(&workspace, &fine_tuning::PROGRAMS, &qemu::THUMBV7EM)?,
         ["firmware", program] => fine_tuning::show(&workspace, &[program], &qemu::THUMBV7EM)?,
         ["firmware", program, board] => fine_tuning::show(&workspace, &[program], qemu::board(board)?)?,
         ["pretrain"] => fine_tuning::pretrain(&workspace)?,
+        ["api"] => api::write(&workspace)?,
+        ["miri"] => memory::miri(&workspace)?,
+        ["fuzz", seconds] => println!("{}", fuzz::run_for(&workspace, seconds)?),
         ["bits"] => println!("{}", bits::check(&workspace)?),
         ["bits", "--update"] => bits::update(&workspace)?,
         ["instructions"] => instructions::write(&workspace)?,

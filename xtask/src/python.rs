@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::Result;
 
-use crate::{process, workspace::Workspace};
+use crate::{checks::every_feature, process, workspace::Workspace};
 
 /// The Python of the environment `target/NAME`, which is made first if it is not there: with what `requirements` lists.
 pub(crate) fn environment(workspace: &Workspace, name: &str, requirements: &str) -> Result<PathBuf> {
@@ -38,7 +38,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
 pub(crate) fn read_back(workspace: &Workspace, python: &Path) -> Result<()> {
     let folder = workspace.root.join("target/python");
     fs::create_dir_all(&folder)?;
-    let mut write = workspace.cargo("test -p slabgrad --features flash-async,safetensors,cbor --test python");
+    let mut write = workspace.cargo(concat!("test ", every_feature!(), " --test python"));
     process::run(write.env("SLABGRAD_PYTHON", &folder), &workspace.root)?;
     let script = workspace.root.join("tests/python/read.py");
     process::run(Command::new(python).arg(script).arg(folder), &workspace.root)

@@ -4,7 +4,7 @@ use std::{env, fs, path::Path, process::Command, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::{process, workspace::Workspace};
+use crate::{memory, process, workspace::Workspace};
 
 /// Programs that are not part of the Rust tool chain, and the Debian package of each.
 const TOOLS: &[(&str, &str)] = &[
@@ -18,7 +18,7 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// Programs that cargo installs, and their versions.
-const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-fuzz", "0.13.2")];
+const CARGO_TOOLS: &[(&str, &str)] = &[("cargo-deny", "0.20.2"), ("cargo-fuzz", "0.13.2")];
 
 /// Asking rustup or rustc a question.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -41,6 +41,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
 
 /// Installs what is missing, and says so before.
 pub(crate) fn install(workspace: &Workspace) -> Result<String> {
+    install_miri(workspace);
     let missing = Missing::find(workspace)?;
     if missing.is_empty() {
         return Ok("nothing to install".to_owned());
@@ -61,6 +62,18 @@ pub(crate) fn install(workspace: &Workspace) -> Result<String> {
         process::run(&mut child, &workspace.root)?;
     }
     check(workspace)
+}
+
+/// Miri comes with nightly tool chains, and not with all of them. Without it, its check is left out.
+fn install_miri(workspace: &Workspace) {
+    if memory::has_miri() {
+        return;
+    }
+    let mut command = Command::new("rustup");
+    command.args("toolchain install nightly --profile minimal --component miri --component rust-src".split(' '));
+    if let Err(error) = process::run(&mut command, &workspace.root) {
+        println!("  Miri is not to be had, and its check will be left out: {error:#}");
+    }
 }
 
 /// What to tell someone whose system lacks `program`.
