@@ -62,7 +62,7 @@ const fn beside(check: Check) -> Check {
 /// The packages and features of the workspace's tests: one set, so that nothing is compiled for another one.
 macro_rules! every_feature {
     () => {
-        "--workspace --features slabgrad/progress,slabgrad/flash-async,slabgrad/safetensors,slabgrad/cbor"
+        "--workspace --features slabgrad/progress,slabgrad/rayon,slabgrad/flash-async,slabgrad/safetensors,slabgrad/cbor"
     };
 }
 pub(crate) use every_feature;
