@@ -167,10 +167,13 @@ fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {
 }
 
 fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    let [rows, _, outputs, ..] = call.args.lengths();
-    let ones = Matrix { data: &[B::Elem::ONE], row: 0, col: 0 };
-    let dy = Matrix { data: call.dy, row: outputs, col: 1 };
-    B::matmul([1, outputs, rows], ones, dy, call.dx, outputs, Start::adding(call.add));
+    let [_, _, outputs, ..] = call.args.lengths();
+    if !call.add {
+        call.dx.fill(B::Elem::ZERO);
+    }
+    for dy in call.dy.chunks_exact(outputs.max(1)) {
+        call.dx.iter_mut().zip(dy).for_each(|(db, &dy)| *db += dy);
+    }
 }
 
 #[cfg(test)]

@@ -137,7 +137,7 @@ impl<B: Backend> Step<B> {
     }
 
     // Neither this nor `backward` shares a frame with what calls it: the stack would be 300 bytes deeper.
-    #[inline(never)]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn forward(
         &self,
         table: &[Args],
@@ -159,7 +159,7 @@ impl<B: Backend> Step<B> {
         Ok(())
     }
 
-    #[inline(never)]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn backward<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B, O>,
