@@ -128,8 +128,8 @@ impl<E: Real> Both<E> {
         let pick = |n: usize| matrices[n % matrices.len().min(6)];
         let a = pick(a);
         let seconds = core::iter::once(pick(b)).chain(matrices.iter().copied());
-        let fitting = seconds.filter_map(|b| Some((b, choose::<E>(number, self.shape(a), self.shape(b)).ok()?)));
-        let small = fitting.filter(|(_, (.., spec))| (1..=MOST).contains(&spec.shape.len())).next();
+        let mut fitting = seconds.filter_map(|b| Some((b, choose::<E>(number, self.shape(a), self.shape(b)).ok()?)));
+        let small = fitting.find(|(_, (.., spec))| (1..=MOST).contains(&spec.shape.len()));
         let (b, (op, operands, spec)) = small.unwrap_or_else(|| (a, (tanh::op(), 1, tanh::spec(self.shape(a)))));
         let mut inputs = vec![a, b];
         inputs.truncate(operands);
@@ -231,7 +231,7 @@ impl<E: Real> Both<E> {
                 Recorded::Op { .. } => None,
             });
             // The input comes first, the weights last.
-            fed.push(if input.name == "x" { leaves.next().unwrap() } else { leaves.last().unwrap() });
+            fed.push(if input.name == "x" { leaves.next().unwrap() } else { leaves.next_back().unwrap() });
         }
         run(&program, &mut memory, &fed)
     }
@@ -371,7 +371,7 @@ fn work_is_known_at_compile_time_and_depends_on_what_is_trained() {
     assert_eq!(BIASES.multiply_adds().backward, 2 * 8 * 3);
     // The second layer's weight.
     assert_eq!(LAST.multiply_adds().backward, 2 * 8 * 3);
-    let lengths = [ALL, BIASES, LAST].map(|plan| {
+    let lengths = [&ALL, &BIASES, &LAST].map(|plan| {
         let tables = plan.tables();
         [tables.program().params_len(), tables.program().frozen_len()]
     });
