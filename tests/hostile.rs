@@ -4,6 +4,8 @@
 //!
 //! `docs/public-api.txt` lists the public functions, so that none that makes a value is left out.
 
+#![allow(clippy::float_cmp, clippy::reversed_empty_ranges, reason = "hostile values are kept as they are")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use slabgrad::backend::Start;

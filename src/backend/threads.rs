@@ -132,7 +132,7 @@ mod tests {
         for (parts, grain, len) in [(1, 1, 5), (2, 1, 5), (2, 8, 40), (3, 8, 40), (4, 1, 2), (5, 4, 0), (7, 16, 100)] {
             let mut outputs = std::vec![0.0_f32; 2 * len];
             share(parts, grain, 0..len, Each(&mut outputs[..], 2), &|range: Range<usize>, Each(data, each)| {
-                assert!(range.start % grain == 0 && range.len() * each == data.len());
+                assert!(range.start.is_multiple_of(grain) && range.len() * each == data.len());
                 data.iter_mut().zip(2 * range.start..).for_each(|(output, i)| *output += i as f32);
             });
             let want = (0..2 * len).map(|i| i as f32);
