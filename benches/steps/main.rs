@@ -70,25 +70,26 @@ fn run<B: Backend<Elem = f32>>(workloads: &[Workload<B>], name: &str, what: What
     println!("loss {loss}, hash of the parameters {:016x}", ours.hash());
 }
 
-/// Steps on one thread and on two, in turns.
+/// Steps on one thread and on two, in turns, by the clock on the wall.
 #[cfg(feature = "rayon")]
 fn threads() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     let pools = [pool(1), pool(2)];
+    let time = |threads: usize, ours: &mut Ours<_>, steps| {
+        let start = std::time::Instant::now();
+        pools[threads - 1].install(|| ours.run(What::Train, steps));
+        start.elapsed().as_secs_f64()
+    };
     println!("{:<8} {:>11} {:>11} {:>6}", "Strict", "1 thread", "2 threads", "");
     for workload in &workloads::strict() {
-        let mut ours = Ours::new(workload);
-        let steps = (BLOCK_SECONDS / (ours.run(What::Train, 3).0 / 3.0)).clamp(3.0, 300.0) as usize;
-        let (mut times, mut hashes) = ([const { Vec::new() }; 2], [0; 2]);
-        for _ in 0..BLOCKS {
-            for ((pool, times), hash) in pools.iter().zip(&mut times).zip(&mut hashes) {
-                times.push(pool.install(|| ours.run(What::Train, steps)).0 / steps as f64);
-                *hash = ours.hash();
-            }
-        }
-        assert_eq!(hashes[0], hashes[1], "two threads have the bits of one");
-        let [one, two] = times.map(median);
-        println!("{:<8} {:>8.1} µs {:>8.1} µs {:>6.2}", workload.name, one * 1e6, two * 1e6, one / two);
+        let [mut one, mut two] = [Ours::new(workload), Ours::new(workload)];
+        let times =
+            medians(&mut [Box::new(|steps| time(1, &mut one, steps)), Box::new(|steps| time(2, &mut two, steps))]);
+        time(1, &mut one, 20);
+        time(2, &mut two, 20);
+        assert_eq!(one.hash(), two.hash(), "two threads have the bits of one");
+        let [one, two] = [times[0] * 1e6, times[1] * 1e6];
+        println!("{:<8} {one:>8.1} µs {two:>8.1} µs {:>6.2}", workload.name, one / two);
     }
 }
 
