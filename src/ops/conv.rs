@@ -423,7 +423,8 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     let parts = parts(samples * maps * geometry.taps());
     share(parts, 1, 0..samples, data, &|_, (Each(x, _), Each(y, _), scratch)| {
         scratch.lend(|scratch| {
-            for (x, y) in x.chunks_exact(image).zip(y.chunks_exact_mut(maps)) {
+            for (n, y) in y.chunks_exact_mut(maps).enumerate() {
+                let x = x.get(n * image..(n + 1) * image).unwrap_or_default();
                 let start = start_from_bias(y, bias, geometry.out_plane());
                 geometry.convolve::<B>(x, weight, y, scratch, start);
                 then(y);
