@@ -3,13 +3,13 @@
 //! A backend is a type parameter of graphs, programs and operations. [`Strict`] gives the same bits on every machine;
 //! a faster or a vendor's arithmetic is another implementation of [`Backend`].
 
+pub(crate) mod columns;
 pub(crate) mod dispatch;
 mod functions;
 mod panel;
 mod real;
 #[cfg(feature = "std")]
 pub(crate) mod registry;
-pub(crate) mod runs;
 mod sqrt;
 pub(crate) mod threads;
 pub(crate) mod tile;

@@ -9,7 +9,7 @@ use core::ops::Range;
 
 use super::window::{Window2d, pack, unpack};
 use super::{Args, BackwardCall, ForwardCall, Op, Spec, planes, relu};
-use crate::backend::runs::{Place, Runs};
+use crate::backend::columns::{Place, Runs};
 use crate::backend::threads::{Each, Scratch, parts, share};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
