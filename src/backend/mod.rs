@@ -13,8 +13,11 @@ pub(crate) mod registry;
 mod sqrt;
 pub(crate) mod threads;
 pub(crate) mod tile;
+#[cfg(target_arch = "x86_64")]
+mod vector;
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 pub(crate) mod vfp;
+pub(crate) mod windows;
 
 pub use real::Real;
 pub(crate) use real::counted;

@@ -159,7 +159,7 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
 /// Both are there, and they do not overlap.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
+pub(super) unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
     let mut j = 0;
     // SAFETY: the caller's promise.
     unsafe {

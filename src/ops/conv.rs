@@ -5,6 +5,8 @@
 //! transposed convolution runs the same ones with image and maps exchanged, a one-dimensional one runs them on images of
 //! height 1.
 
+mod vectors;
+
 use core::ops::Range;
 
 use super::window::{Window2d, pack, unpack};
@@ -181,6 +183,53 @@ struct Block {
     rows: usize,
 }
 
+/// Positions along an axis of an image: which of `count` lie inside of it, and where the first of these lies.
+struct Positions {
+    inside: Range<usize>,
+    at: usize,
+    step: usize,
+    count: usize,
+}
+
+impl Positions {
+    /// `count` positions, `step` apart, from `first` on, of `len` with so much padding before and after.
+    fn new(len: usize, padding: usize, first: usize, step: usize, count: usize) -> Self {
+        let until = |end: usize| end.saturating_sub(first).div_ceil(step.max(1)).min(count);
+        let (start, end) = (until(padding), until(len + padding));
+        Self { inside: start..end, at: (first + start * step).saturating_sub(padding), step, count }
+    }
+}
+
+/// `count` planes of `len` elements, in rows of `width`.
+struct Planes {
+    count: usize,
+    len: usize,
+    width: usize,
+}
+
+impl Planes {
+    /// Copies elements of rows of all planes, with zeros for those outside; `distance` is that from a plane to the next where they go.
+    fn gather<E: Real>(&self, from: &[E], rows: &Positions, columns: &Positions, to: &mut [E], distance: usize) {
+        let len = rows.count * columns.count;
+        if rows.inside.len() < rows.count || columns.inside.is_empty() {
+            let planes = to.chunks_mut(distance.max(1)).take(self.count);
+            planes.filter_map(|plane| plane.get_mut(..len)).for_each(|plane| plane.fill(E::ZERO));
+        }
+        let runs = Runs {
+            count: [self.count, rows.inside.len()],
+            len: columns.inside.len(),
+            dense: Place {
+                at: rows.inside.start * columns.count + columns.inside.start,
+                step: [distance, columns.count],
+            },
+            image: Place { at: rows.at * self.width + columns.at, step: [self.len, rows.step * self.width] },
+            stride: columns.step,
+            zeros: [columns.inside.start, columns.count - columns.inside.end],
+        };
+        runs.gather(from, to);
+    }
+}
+
 impl Geometry {
     pub(super) fn new(args: &Args) -> Self {
         let [channels, height, width, outputs, out_height, out_width, groups, kernel, stride, padding, dilation, _] =
@@ -232,13 +281,9 @@ impl Geometry {
         }
     }
 
-    /// Along `axis`: which of `count` positions `step` apart, the first of them at `first` on the padded image, lie in the image,
-    /// and where the first of these lies there.
-    fn inside(&self, axis: usize, first: usize, step: usize, count: usize) -> (Range<usize>, usize) {
-        let (len, padding) = ([self.height, self.width][axis], self.padding[axis]);
-        let until = |end: usize| end.saturating_sub(first).div_ceil(step.max(1)).min(count);
-        let (start, end) = (until(padding), until(len + padding));
-        (start..end, (first + start * step).saturating_sub(padding))
+    /// `count` positions along `axis`, `step` apart, the first of them at `first` on the padded image.
+    fn inside(&self, axis: usize, first: usize, step: usize, count: usize) -> Positions {
+        Positions::new([self.height, self.width][axis], self.padding[axis], first, step, count)
     }
 
     /// Gathers the block's columns: the pixels of a tap are neighbours.
@@ -246,28 +291,14 @@ impl Geometry {
         let image = image.get(block.x..).unwrap_or_default();
         let [down, across] = self.kernel;
         let pixels = block.rows * self.out_width;
+        let planes = Planes { count: self.channels, len: self.plane(), width: self.width };
         for q in 0..across {
-            let (inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+            let of_rows = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
             for p in 0..down {
                 let first = block.first_row * self.stride[0] + p * self.dilation[0];
-                let (rows, line) = self.inside(0, first, self.stride[0], block.rows);
+                let rows = self.inside(0, first, self.stride[0], block.rows);
                 let taps = columns.get_mut((p * across + q) * pixels..).unwrap_or_default();
-                if rows.len() < block.rows || inside.is_empty() {
-                    let of_each_channel = taps.chunks_mut((down * across * pixels).max(1)).take(self.channels);
-                    of_each_channel.filter_map(|tap| tap.get_mut(..pixels)).for_each(|tap| tap.fill(E::ZERO));
-                }
-                let runs = Runs {
-                    count: [self.channels, rows.len()],
-                    len: inside.len(),
-                    dense: Place {
-                        at: rows.start * self.out_width + inside.start,
-                        step: [down * across * pixels, self.out_width],
-                    },
-                    image: Place { at: line * self.width + column, step: [self.plane(), self.stride[0] * self.width] },
-                    stride: self.stride[1],
-                    zeros: [inside.start, self.out_width - inside.end],
-                };
-                runs.gather(image, taps);
+                planes.gather(image, &rows, &of_rows, taps, down * across * pixels);
             }
         }
     }
@@ -279,18 +310,19 @@ impl Geometry {
         let pixels = block.rows * self.out_width;
         for row in 0..block.rows {
             let first = (block.first_row + row) * self.stride[0];
-            let (taps, line) = self.inside(0, first, self.dilation[0], down);
+            let taps = self.inside(0, first, self.dilation[0], down);
             for q in 0..across {
-                let (inside, column) = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+                let columns_inside = self.inside(1, q * self.dilation[1], self.stride[1], self.out_width);
+                let inside = columns_inside.inside;
                 let runs = Runs {
-                    count: [self.channels, taps.len()],
+                    count: [self.channels, taps.inside.len()],
                     len: inside.len(),
                     dense: Place {
-                        at: (taps.start * across + q) * pixels + row * self.out_width + inside.start,
+                        at: (taps.inside.start * across + q) * pixels + row * self.out_width + inside.start,
                         step: [down * across * pixels, across * pixels],
                     },
                     image: Place {
-                        at: line * self.width + column,
+                        at: taps.at * self.width + columns_inside.at,
                         step: [self.plane(), self.dilation[0] * self.width],
                     },
                     stride: self.stride[1],
@@ -311,8 +343,21 @@ impl Geometry {
         self.groups * self.outputs * self.out_plane()
     }
 
-    /// Writes the maps of an image, or adds to them.
+    /// Writes the maps of images, or adds to them.
     pub(super) fn convolve<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        weight: &[B::Elem],
+        maps: &mut [B::Elem],
+        columns: &mut [B::Elem],
+        start: Start,
+    ) {
+        if !self.convolve_in_vectors::<B>(image, weight, &[], maps, start) {
+            self.convolve_by_columns::<B>(image, weight, maps, columns, start);
+        }
+    }
+
+    fn convolve_by_columns<B: Backend>(
         &self,
         image: &[B::Elem],
         weight: &[B::Elem],
@@ -331,22 +376,42 @@ impl Geometry {
         });
     }
 
-    /// Adds to the image what every element of the maps weighs in it: the transpose of [`Geometry::convolve`].
+    /// Writes images, or adds to them, what every element of their maps weighs in them: the transpose of [`Geometry::convolve`].
     pub(super) fn scatter<B: Backend>(
         &self,
         image: &mut [B::Elem],
         weight: &[B::Elem],
         maps: &[B::Elem],
         columns: &mut [B::Elem],
+        start: Start,
     ) {
-        self.for_each_block(maps.len(), |geometry, block| {
-            let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
-            let weight =
-                Matrix { data: weight.get(block.first_output * taps..).unwrap_or_default(), row: 1, col: taps };
-            let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
-            B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
-            geometry.add_columns(&block, columns, image);
-        });
+        if !self.scatter_in_vectors::<B>(image, weight, maps, start) {
+            self.scatter_by_columns::<B>(image, weight, maps, columns, start);
+        }
+    }
+
+    fn scatter_by_columns<B: Backend>(
+        &self,
+        image: &mut [B::Elem],
+        weight: &[B::Elem],
+        maps: &[B::Elem],
+        columns: &mut [B::Elem],
+        start: Start,
+    ) {
+        let samples = maps.chunks_exact(self.maps_len().max(1));
+        for (image, maps) in image.chunks_exact_mut(self.image_len().max(1)).zip(samples) {
+            if start == Start::Zero {
+                image.fill(B::Elem::ZERO);
+            }
+            self.for_each_block(maps.len(), |geometry, block| {
+                let (taps, pixels) = (geometry.taps(), block.rows * geometry.out_width);
+                let weight =
+                    Matrix { data: weight.get(block.first_output * taps..).unwrap_or_default(), row: 1, col: taps };
+                let maps = Matrix { data: maps.get(block.y..).unwrap_or_default(), row: geometry.out_plane(), col: 1 };
+                B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
+                geometry.add_columns(&block, columns, image);
+            });
+        }
     }
 
     /// Adds to the weights' gradient the products of the image and the maps. Threads share the outputs; each gathers the columns for
@@ -361,12 +426,16 @@ impl Geometry {
         let (outputs, parts) = (self.groups * self.outputs, parts(maps.len() * self.taps()));
         let data = (Each(weight, self.taps()), Scratch::new(scratch));
         share(parts, 8, 0..outputs, data, &|outputs, (Each(weight, _), scratch)| {
-            scratch.lend(|scratch| self.correlate_outputs::<B>(image, maps, outputs, weight, scratch));
+            scratch.lend(|scratch| {
+                if !self.correlate_in_vectors::<B>(image, maps, outputs.clone(), weight) {
+                    self.correlate_by_columns::<B>(image, maps, outputs, weight, scratch);
+                }
+            });
         });
     }
 
     /// The same for some outputs, whose weights these are.
-    fn correlate_outputs<B: Backend>(
+    fn correlate_by_columns<B: Backend>(
         &self,
         image: &[B::Elem],
         maps: &[B::Elem],
@@ -423,10 +492,12 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     let parts = parts(samples * maps * geometry.taps());
     share(parts, 1, 0..samples, data, &|_, (Each(x, _), Each(y, _), scratch)| {
         scratch.lend(|scratch| {
-            for (n, y) in y.chunks_exact_mut(maps).enumerate() {
-                let x = x.get(n * image..(n + 1) * image).unwrap_or_default();
+            if geometry.convolve_in_vectors::<B>(x, weight, bias, y, Start::Zero) {
+                return then(y);
+            }
+            for (x, y) in x.chunks_exact(image).zip(y.chunks_exact_mut(maps)) {
                 let start = start_from_bias(y, bias, geometry.out_plane());
-                geometry.convolve::<B>(x, weight, y, scratch, start);
+                geometry.convolve_by_columns::<B>(x, weight, y, scratch, start);
                 then(y);
             }
         });
@@ -442,13 +513,8 @@ pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let parts = parts(samples * maps * geometry.taps());
     share(parts, 1, 0..samples, data, &|samples, (Each(dx, _), scratch)| {
         scratch.lend(|scratch| {
-            for (n, dx) in samples.zip(dx.chunks_exact_mut(image)) {
-                if !call.add {
-                    dx.fill(B::Elem::ZERO);
-                }
-                let dy = call.dy.get(n * maps..(n + 1) * maps).unwrap_or_default();
-                geometry.scatter::<B>(dx, call.x[1], dy, scratch);
-            }
+            let dy = call.dy.get(samples.start * maps..samples.end * maps).unwrap_or_default();
+            geometry.scatter::<B>(dx, call.x[1], dy, scratch, Start::adding(call.add));
         });
     });
 }

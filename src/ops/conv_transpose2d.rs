@@ -239,10 +239,8 @@ crate::tape::methods! {
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
     let [x, weight, bias] = call.x;
-    if start_from_bias(call.y, bias, geometry.plane()) == Start::Zero {
-        call.y.fill(B::Elem::ZERO);
-    }
-    geometry.scatter::<B>(call.y, weight, x, call.scratch);
+    let start = start_from_bias(call.y, bias, geometry.plane());
+    geometry.scatter::<B>(call.y, weight, x, call.scratch, start);
 }
 
 fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {

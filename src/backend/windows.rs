@@ -1,0 +1,233 @@
+//! The matrix product whose left operand is read through tables: element `(i, t)` lies at the place of row `i` plus the place of term
+//! `t`. So a convolution multiplies windows of an image where they lie, without columns that repeat each pixel for every tap. The
+//! right operand is a panel of neighbours, a vector or two to a term.
+//!
+//! Each sum has one accumulator and takes its terms in ascending order, as everywhere.
+
+#![allow(unsafe_code)]
+
+use core::any::TypeId;
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+
+use super::dispatch::{Kernel, dispatch};
+use super::panel::{Out, copy_matrix};
+use super::{Backend, Fast, Real, Strict};
+#[cfg(target_arch = "x86_64")]
+use super::{Fused, vector::Vector};
+
+/// Elements of a vector of the machine that products here are written for; 0 where there is none, or where the backend has products
+/// of its own.
+#[inline]
+pub(crate) fn lanes<B: Backend>() -> usize {
+    let is = |backend| TypeId::of::<B>() == backend;
+    let ours = is(TypeId::of::<Strict<B::Elem>>()) || is(TypeId::of::<Fast<B::Elem>>());
+    if ours && cfg!(target_arch = "x86_64") { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
+}
+
+struct Lanes<E>(PhantomData<E>);
+
+impl<E: Real> Kernel<E> for Lanes<E> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) -> usize {
+        VECTOR / size_of::<E>()
+    }
+}
+
+/// Where a row of the left operand lies, and which row of the result is its.
+#[derive(Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+}
+
+/// What happens to the sums of a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sums {
+    /// They go on from what the result holds.
+    Continue,
+    /// They start from zero, and are added to the result when they are complete.
+    Add,
+}
+
+/// A product, see the module. `panel` has a row of `width` elements for each term, `result` rows of the same width, which is
+/// [`lanes`] or twice that.
+pub(crate) struct Product<'a, E> {
+    pub(crate) left: &'a [E],
+    pub(crate) rows: &'a [Row],
+    pub(crate) terms: &'a [u32],
+    pub(crate) panel: &'a [E],
+    pub(crate) width: usize,
+    pub(crate) result: &'a mut [E],
+    pub(crate) sums: Sums,
+}
+
+impl<E: Real> Product<'_, E> {
+    /// Multiplies. Nothing is done where a place lies outside of its slice, which is a fault of the caller.
+    pub(crate) fn run<B: Backend<Elem = E>>(self) {
+        let furthest = |places: &mut dyn Iterator<Item = u32>| places.fold(0, u32::max) as usize;
+        let from = furthest(&mut self.rows.iter().map(|row| row.from));
+        let to = furthest(&mut self.rows.iter().map(|row| row.to));
+        let term = furthest(&mut self.terms.iter().copied());
+        let fits = from + term < self.left.len()
+            && self.terms.len() * self.width <= self.panel.len()
+            && (to + 1) * self.width <= self.result.len();
+        debug_assert!(fits, "{} rows of {} terms do not fit their slices", self.rows.len(), self.terms.len());
+        if fits {
+            dispatch::<B, _>(self);
+        }
+    }
+
+    /// # Safety
+    /// All places lie within their slices, `W` vectors are as wide as the panel, and the machine has them.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn tiles<V: Vector, const M: usize, const W: usize>(self, is_fused: bool) {
+        let mut rows = self.rows;
+        let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
+        let result = self.result.as_mut_ptr().cast();
+        let (terms, how) = (self.terms, self.sums);
+        // SAFETY: the caller's promise.
+        unsafe {
+            while let Some((tile_rows, rest)) = rows.split_first_chunk::<M>() {
+                tile::<V, M, W>(is_fused, operands, tile_rows, terms, result, how);
+                rows = rest;
+            }
+            while let Some((tile_rows, rest)) = rows.split_first_chunk::<4>() {
+                tile::<V, 4, W>(is_fused, operands, tile_rows, terms, result, how);
+                rows = rest;
+            }
+            if let Some((tile_rows, rest)) = rows.split_first_chunk::<2>() {
+                tile::<V, 2, W>(is_fused, operands, tile_rows, terms, result, how);
+                rows = rest;
+            }
+            if let Some((tile_rows, _)) = rows.split_first_chunk::<1>() {
+                tile::<V, 1, W>(is_fused, operands, tile_rows, terms, result, how);
+            }
+        }
+    }
+}
+
+impl<E: Real> Kernel<E> for Product<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the caller has looked at all places; the machine has vectors of so many bytes.
+        unsafe {
+            let is_fused = TypeId::of::<C>() == TypeId::of::<Fused<E>>();
+            match (VECTOR, size_of::<E>(), self.width * size_of::<E>() / VECTOR.max(1)) {
+                (64, 4, 1) => self.tiles::<x86_64::__m512, 8, 1>(is_fused),
+                (64, 4, _) => self.tiles::<x86_64::__m512, 8, 2>(is_fused),
+                (64, _, 1) => self.tiles::<x86_64::__m512d, 8, 1>(is_fused),
+                (64, _, _) => self.tiles::<x86_64::__m512d, 8, 2>(is_fused),
+                (32, 4, 1) => self.tiles::<x86_64::__m256, 8, 1>(is_fused),
+                (32, 4, _) => self.tiles::<x86_64::__m256, 6, 2>(is_fused),
+                (32, _, 1) => self.tiles::<x86_64::__m256d, 8, 1>(is_fused),
+                (32, _, _) => self.tiles::<x86_64::__m256d, 6, 2>(is_fused),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The places of all rows and terms lie within `left` and `result`, and `panel` has `W` vectors for each term.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn tile<V: Vector, const M: usize, const W: usize>(
+    is_fused: bool,
+    [left, mut panel]: [*const V::Elem; 2],
+    rows: &[Row; M],
+    terms: &[u32],
+    result: *mut V::Elem,
+    how: Sums,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut from = [left; M];
+        let mut to = [result; M];
+        let mut sums = [[V::zero(); W]; M];
+        for i in 0..M {
+            from[i] = left.add(rows[i].from as usize);
+            to[i] = result.add(rows[i].to as usize * W * V::LANES);
+        }
+        if how == Sums::Continue {
+            for i in 0..M {
+                for j in 0..W {
+                    sums[i][j] = V::load(to[i].add(j * V::LANES));
+                }
+            }
+        }
+        for &place in terms {
+            let mut right = [V::zero(); W];
+            for j in 0..W {
+                right[j] = V::load(panel.add(j * V::LANES));
+            }
+            for i in 0..M {
+                let left = V::splat(from[i].add(place as usize));
+                for j in 0..W {
+                    sums[i][j] = V::mul_add(is_fused, left, right[j], sums[i][j]);
+                }
+            }
+            panel = panel.wrapping_add(W * V::LANES);
+        }
+        for i in 0..M {
+            for j in 0..W {
+                let to = to[i].add(j * V::LANES);
+                let sum = if how == Sums::Add { V::add(V::load(to), sums[i][j]) } else { sums[i][j] };
+                V::store(to, sum);
+            }
+        }
+    }
+}
+
+/// Copies `rows x columns` elements: row `i`, which begins at `i * from_row`, becomes column `i`, and element `j` of it lies at
+/// `j * to_row + i`. Nothing is done where they do not fit, which is a fault of the caller.
+#[inline(never)]
+pub(crate) fn transpose<E: Real>(
+    [rows, columns]: [usize; 2],
+    from: &[E],
+    from_row: usize,
+    to: &mut [E],
+    to_row: usize,
+) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let fits = (rows - 1) * from_row + columns <= from.len() && (columns - 1) * to_row + rows <= to.len();
+    debug_assert!(fits, "{rows} x {columns} elements do not fit their slices");
+    if fits {
+        let from = Out { at: from.as_ptr().cast_mut(), row: from_row, col: 1, keep: false };
+        let to = Out { at: to.as_mut_ptr(), row: 1, col: to_row, keep: false };
+        // SAFETY: both matrices lie within their slices, of which one is borrowed exclusively; `from` is only read.
+        unsafe { copy_matrix([rows, columns], from, to) };
+    }
+}
+
+/// Memory on the stack for up to `LEN` items, of which none is set before it is needed.
+pub(crate) struct Buffer<T, const LEN: usize>([MaybeUninit<T>; LEN]);
+
+impl<T: Copy, const LEN: usize> Buffer<T, LEN> {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; LEN])
+    }
+
+    /// The first `LEN` of these items.
+    #[inline(always)]
+    pub(crate) fn collect(&mut self, items: impl Iterator<Item = T>) -> &mut [T] {
+        let mut len = 0;
+        for (place, item) in self.0.iter_mut().zip(items) {
+            place.write(item);
+            len += 1;
+        }
+        // SAFETY: so many items have been written.
+        unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
+    }
+}

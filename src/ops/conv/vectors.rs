@@ -1,0 +1,512 @@
+//! Convolutions on machines with vectors, without columns. A block of the image, or of the maps for the image's gradient, is copied
+//! with its padding, and windows of it are multiplied where they lie. Vectors run over outputs, or over channels for the image's
+//! gradient; so results are transposed on the way to where they belong.
+//!
+//! Every sum takes its terms in the order in which it takes them by way of columns, and so has the same bits. Each function returns
+//! whether it did the work: shapes that are too small to fill vectors, or too large for the memory here, are left to columns.
+
+use core::iter::repeat_n;
+use core::ops::Range;
+
+use super::{Geometry, Planes, Positions};
+use crate::backend::windows::{Buffer, Product, Row, Sums, lanes, transpose};
+use crate::backend::{Backend, Real, Start};
+
+/// Terms of a product, or pixels of a block of maps.
+const PLACES: usize = 256;
+/// Elements of a block of the image with its padding.
+const IMAGE: usize = 16384;
+/// Elements of panels, and of a result.
+const PANEL: usize = 8192;
+/// Elements of the weights that the image's gradient needs at a time.
+const WEIGHTS: usize = 32768;
+
+/// How an image is worked on in parts.
+struct Layout {
+    /// Channels of a part.
+    channels: usize,
+    /// Rows and columns of the maps of a block.
+    rows: usize,
+    columns: usize,
+    /// The image's rows and columns under a block.
+    window: [usize; 2],
+}
+
+/// A block of the maps of a group of a sample.
+struct Block {
+    row: usize,
+    rows: usize,
+    column: usize,
+    columns: usize,
+}
+
+impl Geometry {
+    /// The width of panels for so many outputs or channels.
+    fn panel_width<B: Backend>(count: usize) -> Option<usize> {
+        #[cfg(feature = "std")]
+        if crate::backend::registry::matmul_kernel::<B::Elem>().is_some() {
+            return None;
+        }
+        let lanes = lanes::<B>();
+        if lanes == 0 || 2 * count < lanes {
+            return None;
+        }
+        Some(if count > lanes { 2 * lanes } else { lanes })
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        let [down, across] = self.kernel;
+        if down * across == 0 || self.out_plane() == 0 {
+            return None;
+        }
+        let columns = self.out_width.min(PLACES);
+        let reach = [0, 1].map(|axis| (self.kernel[axis] - 1) * self.dilation[axis] + 1);
+        let width = (columns - 1) * self.stride[1] + reach[1];
+        let channels = self.channels.min(PLACES / (down * across)).min(IMAGE / (width * reach[0]));
+        let height = IMAGE.checked_div(channels * width)?;
+        let rows = ((height - reach[0]) / self.stride[0] + 1).min(PLACES / columns).min(self.out_height);
+        Some(Layout { channels, rows, columns, window: [(rows - 1) * self.stride[0] + reach[0], width] })
+    }
+
+    fn blocks(&self, layout: &Layout) -> impl Iterator<Item = Block> {
+        let &Layout { rows, columns, .. } = layout;
+        let [height, width] = [self.out_height, self.out_width];
+        (0..height).step_by(rows).flat_map(move |row| {
+            (0..width).step_by(columns).map(move |column| Block {
+                row,
+                rows: rows.min(height - row),
+                column,
+                columns: columns.min(width - column),
+            })
+        })
+    }
+
+    /// Copies the image under a block, some channels of it, with its padding.
+    fn pad<E: Real>(&self, image: &[E], channels: usize, layout: &Layout, block: &Block, padded: &mut [E]) {
+        let [rows, columns] = layout.window;
+        let rows = self.inside(0, block.row * self.stride[0], 1, rows);
+        let columns = self.inside(1, block.column * self.stride[1], 1, columns);
+        let planes = Planes { count: channels, len: self.plane(), width: self.width };
+        planes.gather(image, &rows, &columns, padded, rows.count * columns.count);
+    }
+
+    /// The places of taps in a padded block.
+    fn taps_of(&self, channels: usize, layout: &Layout) -> impl Iterator<Item = u32> + use<> {
+        let ([down, across], dilation, [height, width]) = (self.kernel, self.dilation, layout.window);
+        (0..channels).flat_map(move |channel| {
+            (0..down).flat_map(move |p| {
+                (0..across).map(move |q| ((channel * height + p * dilation[0]) * width + q * dilation[1]) as u32)
+            })
+        })
+    }
+
+    /// The places of the windows of a block's pixels in a padded block.
+    fn pixels_of(&self, layout: &Layout, block: &Block) -> impl Iterator<Item = u32> + use<> {
+        let (stride, width, columns) = (self.stride, layout.window[1], block.columns);
+        (0..block.rows)
+            .flat_map(move |row| (0..columns).map(move |column| (row * stride[0] * width + column * stride[1]) as u32))
+    }
+
+    /// The runs of neighbours that a block is on a plane: where each begins there, and in the block, and how long they are.
+    fn runs(&self, block: &Block) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let whole = block.columns == self.out_width;
+        let (count, len) = if whole { (1, block.rows * block.columns) } else { (block.rows, block.columns) };
+        let (first, width) = (block.row * self.out_width + block.column, self.out_width);
+        (0..count).map(move |run| (first + run * width, run * len, len))
+    }
+
+    /// [`Geometry::convolve`].
+    pub(super) fn convolve_in_vectors<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        weight: &[B::Elem],
+        bias: &[B::Elem],
+        maps: &mut [B::Elem],
+        start: Start,
+    ) -> bool {
+        let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs), self.layout()) else {
+            return false;
+        };
+        let (mut padded, mut panels, mut sums) =
+            (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
+        let (mut rows, mut terms) = (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let sums = sums.collect(repeat_n(B::Elem::ZERO, PLACES * width));
+        let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
+        let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
+        for (group, channel) in self.parts(&layout) {
+            let channels = layout.channels.min(self.channels - channel);
+            let terms = &*terms.collect(self.taps_of(channels, &layout));
+            let at_once = PANEL / terms.len() / width * width;
+            for first in (0..self.outputs).step_by(at_once) {
+                let outputs = at_once.min(self.outputs - first);
+                let panels = panels.collect(repeat_n(B::Elem::ZERO, outputs.next_multiple_of(width) * terms.len()));
+                let first = group * self.outputs + first;
+                for (i, panel) in panels.chunks_exact_mut(terms.len() * width).enumerate() {
+                    let taps =
+                        weight.get((first + i * width) * self.taps() + channel * (self.taps() / self.channels)..);
+                    let count = width.min(outputs - i * width);
+                    transpose([count, terms.len()], taps.unwrap_or_default(), self.taps(), panel, width);
+                }
+                for n in 0..samples {
+                    let image = image.get(n * self.image_len() + (group * self.channels + channel) * plane..);
+                    let maps = maps.get_mut((n * self.groups * self.outputs + first) * out_plane..).unwrap_or_default();
+                    for block in self.blocks(&layout) {
+                        self.pad(image.unwrap_or_default(), channels, &layout, &block, padded);
+                        let places = self.pixels_of(&layout, &block);
+                        let rows = &*rows.collect((0..).zip(places).map(|(to, from)| Row { from, to }));
+                        for (i, panel) in panels.chunks_exact(terms.len() * width).enumerate() {
+                            let count = width.min(outputs - i * width);
+                            let maps = maps.get_mut(i * width * out_plane..).unwrap_or_default();
+                            let sums = sums.get_mut(..rows.len() * width).unwrap_or_default();
+                            if channel > 0 || start == Start::Output {
+                                for (at, from, len) in self.runs(&block) {
+                                    transpose([count, len], &maps[at..], out_plane, &mut sums[from * width..], width);
+                                }
+                            } else {
+                                let mut biases = [B::Elem::ZERO; 32];
+                                let bias = bias.get(first + i * width..).unwrap_or_default();
+                                biases.iter_mut().zip(bias.iter().take(count)).for_each(|(to, &bias)| *to = bias);
+                                sums.chunks_exact_mut(width).for_each(|sums| sums.copy_from_slice(&biases[..width]));
+                            }
+                            let (left, result) = (&*padded, &mut *sums);
+                            Product { left, rows, terms, panel, width, result, sums: Sums::Continue }.run::<B>();
+                            for (at, from, len) in self.runs(&block) {
+                                transpose([len, count], &sums[from * width..], width, &mut maps[at..], out_plane);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Groups, and the first channels of their parts.
+    fn parts(&self, layout: &Layout) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (groups, channels, step) = (self.groups, self.channels, layout.channels);
+        (0..groups).flat_map(move |group| (0..channels).step_by(step).map(move |channel| (group, channel)))
+    }
+
+    /// [`Geometry::correlate_outputs`].
+    pub(super) fn correlate_in_vectors<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        maps: &[B::Elem],
+        outputs: Range<usize>,
+        weight: &mut [B::Elem],
+    ) -> bool {
+        let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs.min(outputs.len())), self.layout())
+        else {
+            return false;
+        };
+        let (mut padded, mut panel, mut sums) =
+            (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
+        let (mut rows, mut terms) = (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let panel = panel.collect(repeat_n(B::Elem::ZERO, PLACES * width));
+        let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
+        let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
+        for (group, channel) in self.parts(&layout) {
+            let channels = layout.channels.min(self.channels - channel);
+            let places = self.taps_of(channels, &layout);
+            let rows = &*rows.collect((0..).zip(places).map(|(to, from)| Row { from, to }));
+            let at_once = PANEL / rows.len() / width * width;
+            let group_start = (group * self.outputs).max(outputs.start);
+            let group_end = ((group + 1) * self.outputs).min(outputs.end);
+            for first in (group_start..group_end).step_by(at_once) {
+                let outputs_here = at_once.min(group_end - first);
+                let sums = sums.collect(repeat_n(B::Elem::ZERO, outputs_here.next_multiple_of(width) * rows.len()));
+                let at = (first - outputs.start) * self.taps() + channel * (self.taps() / self.channels);
+                let weight = weight.get_mut(at..).unwrap_or_default();
+                let panels = || (0..outputs_here).step_by(width).map(|i| (i, width.min(outputs_here - i)));
+                for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
+                    transpose([count, rows.len()], &weight[i * self.taps()..], self.taps(), sums, width);
+                }
+                for n in 0..samples {
+                    let image = image.get(n * self.image_len() + (group * self.channels + channel) * plane..);
+                    let maps = maps.get((n * self.groups * self.outputs + first) * out_plane..).unwrap_or_default();
+                    for block in self.blocks(&layout) {
+                        self.pad(image.unwrap_or_default(), channels, &layout, &block, padded);
+                        let terms = &*terms.collect(self.pixels_of(&layout, &block));
+                        for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
+                            for (at, to, len) in self.runs(&block) {
+                                let maps = &maps[i * out_plane + at..];
+                                transpose([count, len], maps, out_plane, &mut panel[to * width..], width);
+                            }
+                            let (left, panel) = (&*padded, &*panel);
+                            Product { left, rows, terms, panel, width, result: sums, sums: Sums::Continue }.run::<B>();
+                        }
+                    }
+                }
+                for ((i, count), sums) in panels().zip(sums.chunks_exact(rows.len() * width)) {
+                    transpose([rows.len(), count], sums, width, &mut weight[i * self.taps()..], self.taps());
+                }
+            }
+        }
+        true
+    }
+
+    /// [`Geometry::scatter`]: pixels that lie a stride apart see the same taps. Each of these adds a product to all of them, in the order
+    /// in which the maps' pixels would.
+    pub(super) fn scatter_in_vectors<B: Backend>(
+        &self,
+        image: &mut [B::Elem],
+        weight: &[B::Elem],
+        maps: &[B::Elem],
+        start: Start,
+    ) -> bool {
+        let [down, across] = self.kernel;
+        let (Some(wide), [Some(vertical), Some(horizontal)]) =
+            (Self::panel_width::<B>(self.channels), [0, 1].map(|axis| Shifts::new(self, axis)))
+        else {
+            return false;
+        };
+        let size = down * across * self.outputs;
+        let Some(width) = [wide, lanes::<B>()].into_iter().find(|width| size * width <= WEIGHTS) else {
+            return false;
+        };
+        let columns = self.width.div_ceil(self.stride[1]) + horizontal.spread();
+        // In strides, so that every block begins with the same phase.
+        let room = (IMAGE / (self.outputs * columns)).saturating_sub(vertical.spread());
+        let strides = room.min(PANEL / width / self.width / self.stride[0]).min(self.height.div_ceil(self.stride[0]));
+        if self.outputs > PLACES || strides == 0 || size == 0 {
+            return false;
+        }
+        let rows_at_once = strides * self.stride[0];
+        let padded_rows = strides + vertical.spread();
+        let (mut padded, mut weights, mut sums) =
+            (Buffer::<_, IMAGE>::new(), Buffer::<_, WEIGHTS>::new(), Buffer::<_, PANEL>::new());
+        let (mut rows, mut terms) = (Buffer::<_, PANEL>::new(), Buffer::<_, PLACES>::new());
+        let padded = padded.collect(repeat_n(B::Elem::ZERO, self.outputs * padded_rows * columns));
+        let terms = &*terms.collect((0..self.outputs).map(|output| (output * padded_rows * columns) as u32));
+        let (plane, samples) = (self.plane(), image.len() / self.image_len());
+        for group in 0..self.groups {
+            for channel in (0..self.channels).step_by(width) {
+                let channels = width.min(self.channels - channel);
+                let weights = weights.collect(repeat_n(B::Elem::ZERO, size * width));
+                for output in 0..self.outputs {
+                    let taps = &weight[(group * self.outputs + output) * self.taps() + channel * down * across..];
+                    let to = &mut weights[output * width..];
+                    transpose([channels, down * across], taps, down * across, to, self.outputs * width);
+                }
+                for n in 0..samples {
+                    let maps = &maps[(n * self.groups + group) * self.outputs * self.out_plane()..];
+                    let image = &mut image[n * self.image_len() + (group * self.channels + channel) * plane..];
+                    for first in (0..self.height).step_by(rows_at_once) {
+                        let height = rows_at_once.min(self.height - first);
+                        let down_in_maps = vertical.positions(first / self.stride[0], padded_rows, self.out_height);
+                        let across_in_maps = horizontal.positions(0, columns, self.out_width);
+                        let planes = Planes { count: self.outputs, len: self.out_plane(), width: self.out_width };
+                        planes.gather(maps, &down_in_maps, &across_in_maps, padded, padded_rows * columns);
+                        let sums = sums.collect(repeat_n(B::Elem::ZERO, height * self.width * width));
+                        let image = &mut image[first * self.width..];
+                        let pixels = height * self.width;
+                        if start == Start::Output {
+                            transpose([channels, pixels], image, plane, sums, width);
+                        }
+                        for y in 0..self.stride[0].min(height) {
+                            let seen_rows = vertical.seen(y, first / self.stride[0], height, self.out_height);
+                            for x in 0..self.stride[1].min(self.width) {
+                                let seen = horizontal.seen(x, 0, self.width, self.out_width);
+                                let rows = &*rows.collect(seen_rows.clone().flat_map(|u| {
+                                    seen.clone().map(move |v| Row {
+                                        from: (u * columns + v) as u32,
+                                        to: ((y + u * self.stride[0]) * self.width + x + v * self.stride[1]) as u32,
+                                    })
+                                }));
+                                if rows.is_empty() {
+                                    continue;
+                                }
+                                // From the last tap down: the maps' rows ascend.
+                                for (p, row) in vertical.taps(y).rev() {
+                                    for (q, column) in horizontal.taps(x) {
+                                        let panel = &weights[(p * across + q) * self.outputs * width..];
+                                        let (left, result) = (&padded[row * columns + column..], &mut *sums);
+                                        Product { left, rows, terms, panel, width, result, sums: Sums::Add }.run::<B>();
+                                    }
+                                }
+                            }
+                        }
+                        transpose([pixels, channels], sums, width, image, plane);
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+/// Which elements of the maps a pixel of the image is seen by, along an axis. Pixel `phase + u * stride` is seen at tap `t` by element
+/// `u + (phase + padding - t * dilation) / stride`, where that is a whole number.
+struct Shifts {
+    kernel: usize,
+    stride: isize,
+    padding: isize,
+    dilation: isize,
+    least: isize,
+    most: isize,
+}
+
+impl Shifts {
+    /// `None` where windows are so far apart that pixels between them are not seen, which is for columns.
+    fn new(geometry: &Geometry, axis: usize) -> Option<Self> {
+        let maps = [geometry.out_height, geometry.out_width][axis];
+        let mut shifts = Self {
+            kernel: geometry.kernel[axis],
+            stride: geometry.stride[axis] as isize,
+            padding: geometry.padding[axis] as isize,
+            dilation: geometry.dilation[axis] as isize,
+            least: isize::MAX,
+            most: isize::MIN,
+        };
+        for phase in 0..geometry.stride[axis] {
+            for tap in 0..shifts.kernel {
+                if let Some(shift) = shifts.of(phase, tap) {
+                    (shifts.least, shifts.most) = (shifts.least.min(shift), shifts.most.max(shift));
+                }
+            }
+        }
+        (shifts.kernel > 0 && geometry.dilation[axis] <= maps).then_some(shifts)
+    }
+
+    fn of(&self, phase: usize, tap: usize) -> Option<isize> {
+        let at = phase as isize + self.padding - tap as isize * self.dilation;
+        (at.rem_euclid(self.stride) == 0).then_some(at.div_euclid(self.stride))
+    }
+
+    /// Elements by which the maps reach further than the pixels of a phase.
+    fn spread(&self) -> usize {
+        (self.most - self.least) as usize
+    }
+
+    /// The taps that a phase sees, and where they begin in padded maps.
+    fn taps(&self, phase: usize) -> impl DoubleEndedIterator<Item = (usize, usize)> {
+        (0..self.kernel).filter_map(move |tap| Some((tap, (self.of(phase, tap)? - self.least) as usize)))
+    }
+
+    /// The maps from the pixels at `first * stride` on, with their padding.
+    fn positions(&self, first: usize, count: usize, len: usize) -> Positions {
+        let padding = (-self.least).max(0);
+        Positions::new(len, padding as usize, first + (self.least + padding) as usize, 1, count)
+    }
+
+    /// Which of the pixels of a phase, of `count` pixels from `first * stride` on, are seen by any of the maps' `len` elements.
+    fn seen(&self, phase: usize, first: usize, count: usize, len: usize) -> Range<usize> {
+        let count = count.saturating_sub(phase).div_ceil(self.stride as usize) as isize;
+        let shifts = || (0..self.kernel).filter_map(|tap| self.of(phase, tap)).map(|shift| first as isize + shift);
+        let (Some(least), Some(most)) = (shifts().min(), shifts().max()) else {
+            return 0..0;
+        };
+        let within = |at: isize| at.clamp(0, count) as usize;
+        within(-most)..within(len as isize - least)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Fast, Strict};
+
+    fn values(len: usize, seed: usize) -> std::vec::Vec<f32> {
+        (0..len).map(|i| ((i * 7919 + seed * 31) % 1009) as f32 / 97.0 - 5.0).collect()
+    }
+
+    fn bits(values: &[f32]) -> std::vec::Vec<u32> {
+        values.iter().map(|value| value.to_bits()).collect()
+    }
+
+    /// Both ways to compute all that a convolution is made of; returns in how many of three the machine's vectors were used.
+    fn compare<B: Backend<Elem = f32>>(geometry: &Geometry, samples: usize) -> usize {
+        let Geometry { groups, channels, outputs, out_width, kernel, .. } = *geometry;
+        let image = values(samples * geometry.image_len(), 1);
+        let weight = values(groups * outputs * geometry.taps(), 2);
+        let bias = values(groups * outputs, 3);
+        let maps = values(samples * geometry.maps_len(), 4);
+        let shape = std::format!(
+            "{groups} x {channels} x {}x{} to {outputs} x {}x{out_width}, {kernel:?} stride {:?} padding {:?} dilation {:?}",
+            geometry.height,
+            geometry.width,
+            geometry.out_height,
+            geometry.stride,
+            geometry.padding,
+            geometry.dilation
+        );
+        let rows = super::super::block_rows(geometry.taps(), geometry.out_height, out_width);
+        let mut columns = std::vec![0.0; geometry.taps() * rows * out_width];
+        let mut used = 0;
+
+        for start in [Start::Zero, Start::Output] {
+            let (mut got, mut want) = (maps.clone(), maps.clone());
+            let with_bias = if start == Start::Zero { &bias[..] } else { &[] };
+            if geometry.convolve_in_vectors::<B>(&image, &weight, with_bias, &mut got, start) {
+                let start = if start == Start::Zero {
+                    super::super::start_from_bias(&mut want, &bias, geometry.out_plane())
+                } else {
+                    start
+                };
+                geometry.convolve_by_columns::<B>(&image, &weight, &mut want, &mut columns, start);
+                assert_eq!(bits(&got), bits(&want), "maps: {shape}");
+                used |= 1;
+            }
+            let (mut got, mut want) = (image.clone(), image.clone());
+            // A sum that nothing is added to stays what it is.
+            got[0] = -0.0;
+            want[0] = -0.0;
+            *got.last_mut().unwrap() = -0.0;
+            *want.last_mut().unwrap() = -0.0;
+            if geometry.scatter_in_vectors::<B>(&mut got, &weight, &maps, start) {
+                geometry.scatter_by_columns::<B>(&mut want, &weight, &maps, &mut columns, start);
+                assert_eq!(bits(&got), bits(&want), "image: {shape}");
+                used |= 2;
+            }
+        }
+        let all = 0..groups * outputs;
+        let (mut got, mut want) = (weight.clone(), weight.clone());
+        if geometry.correlate_in_vectors::<B>(&image, &maps, all.clone(), &mut got) {
+            geometry.correlate_by_columns::<B>(&image, &maps, all, &mut want, &mut columns);
+            assert_eq!(bits(&got), bits(&want), "weights: {shape}");
+            used |= 4;
+        }
+        used
+    }
+
+    #[test]
+    fn the_bits_are_those_of_columns() {
+        let mut seed = 7_usize;
+        let mut random = |from: usize, to: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            from + (seed >> 33) % (to - from)
+        };
+        let mut used = [0; 8];
+        for round in 0..400 {
+            let pair = |random: &mut dyn FnMut(usize, usize) -> usize, from, to| [random(from, to), random(from, to)];
+            let (kernel, stride) = (pair(&mut random, 1, 5), pair(&mut random, 1, 4));
+            let (padding, dilation) = (pair(&mut random, 0, 4), pair(&mut random, 1, 4));
+            let large = round % 40 == 0;
+            let image = if large { [random(1, 9), random(250, 600)] } else { pair(&mut random, 1, 24) };
+            let reach = [0, 1].map(|axis| (kernel[axis] - 1) * dilation[axis] + 1);
+            if (0..2).any(|axis| image[axis] + 2 * padding[axis] < reach[axis]) {
+                continue;
+            }
+            let [out_height, out_width] =
+                [0, 1].map(|axis| (image[axis] + 2 * padding[axis] - reach[axis]) / stride[axis] + 1);
+            let most = if large { 8 } else { 50 };
+            let geometry = Geometry {
+                height: image[0],
+                width: image[1],
+                out_height,
+                out_width,
+                groups: random(1, 3),
+                channels: random(1, most),
+                outputs: random(1, most),
+                kernel,
+                stride,
+                padding,
+                dilation,
+            };
+            used[compare::<Strict<f32>>(&geometry, 2)] += 1;
+            compare::<Fast<f32>>(&geometry, 1);
+        }
+        let machine_has_vectors = lanes::<Strict<f32>>() > 0;
+        assert_eq!(used[7] > 100, machine_has_vectors, "{used:?}");
+    }
+}
