@@ -32,7 +32,7 @@ impl<E> Out<E> {
     /// # Safety
     /// Element `(i, j)` lies within the matrix.
     #[inline(always)]
-    unsafe fn skip(self, i: usize, j: usize) -> Self {
+    pub(super) unsafe fn skip(self, i: usize, j: usize) -> Self {
         // SAFETY: the caller's promise.
         Self { at: unsafe { self.at.add(i * self.row + j * self.col) }, ..self }
     }

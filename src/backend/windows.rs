@@ -16,7 +16,10 @@ use super::dispatch::{Kernel, dispatch};
 use super::panel::{Out, copy_matrix};
 use super::{Backend, Fast, Real, Strict};
 #[cfg(target_arch = "x86_64")]
-use super::{Fused, vector::Vector};
+use super::{
+    Fused,
+    vector::{Vector, transpose_8},
+};
 
 /// Elements of a vector of the machine that products here are written for; 0 where there is none, or where the backend has products
 /// of its own.
@@ -46,8 +49,10 @@ pub(crate) struct Row {
 }
 
 /// What happens to the sums of a row.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sums {
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Sums<'a, E> {
+    /// They start from these, one for each column, and are written.
+    From(&'a [E]),
     /// They go on from what the result holds.
     Continue,
     /// They start from zero, and are added to the result when they are complete.
@@ -63,7 +68,7 @@ pub(crate) struct Product<'a, E> {
     pub(crate) panel: &'a [E],
     pub(crate) width: usize,
     pub(crate) result: &'a mut [E],
-    pub(crate) sums: Sums,
+    pub(crate) sums: Sums<'a, E>,
 }
 
 impl<E: Real> Product<'_, E> {
@@ -75,7 +80,8 @@ impl<E: Real> Product<'_, E> {
         let term = furthest(&mut self.terms.iter().copied());
         let fits = from + term < self.left.len()
             && self.terms.len() * self.width <= self.panel.len()
-            && (to + 1) * self.width <= self.result.len();
+            && (to + 1) * self.width <= self.result.len()
+            && !matches!(self.sums, Sums::From(start) if start.len() < self.width);
         debug_assert!(fits, "{} rows of {} terms do not fit their slices", self.rows.len(), self.terms.len());
         if fits {
             dispatch::<B, _>(self);
@@ -90,7 +96,11 @@ impl<E: Real> Product<'_, E> {
         let mut rows = self.rows;
         let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
         let result = self.result.as_mut_ptr().cast();
-        let (terms, how) = (self.terms, self.sums);
+        let (terms, how) = (self.terms, match self.sums {
+            Sums::From(start) => How::From(start.as_ptr().cast()),
+            Sums::Continue => How::Continue,
+            Sums::Add => How::Add,
+        });
         // SAFETY: the caller's promise.
         unsafe {
             while let Some((tile_rows, rest)) = rows.split_first_chunk::<M>() {
@@ -136,6 +146,15 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
     }
 }
 
+/// [`Sums`] of the tile.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+enum How<E> {
+    From(*const E),
+    Continue,
+    Add,
+}
+
 /// # Safety
 /// The places of all rows and terms lie within `left` and `result`, and `panel` has `W` vectors for each term.
 #[cfg(target_arch = "x86_64")]
@@ -146,7 +165,7 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
     rows: &[Row; M],
     terms: &[u32],
     result: *mut V::Elem,
-    how: Sums,
+    how: How<V::Elem>,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -157,10 +176,12 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
             from[i] = left.add(rows[i].from as usize);
             to[i] = result.add(rows[i].to as usize * W * V::LANES);
         }
-        if how == Sums::Continue {
-            for i in 0..M {
-                for j in 0..W {
-                    sums[i][j] = V::load(to[i].add(j * V::LANES));
+        for i in 0..M {
+            for j in 0..W {
+                match how {
+                    How::From(start) => sums[i][j] = V::load(start.add(j * V::LANES)),
+                    How::Continue => sums[i][j] = V::load(to[i].add(j * V::LANES)),
+                    How::Add => {}
                 }
             }
         }
@@ -180,7 +201,7 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
         for i in 0..M {
             for j in 0..W {
                 let to = to[i].add(j * V::LANES);
-                let sum = if how == Sums::Add { V::add(V::load(to), sums[i][j]) } else { sums[i][j] };
+                let sum = if matches!(how, How::Add) { V::add(V::load(to), sums[i][j]) } else { sums[i][j] };
                 V::store(to, sum);
             }
         }
@@ -189,12 +210,11 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
 
 /// Copies `rows x columns` elements: row `i`, which begins at `i * from_row`, becomes column `i`, and element `j` of it lies at
 /// `j * to_row + i`. Nothing is done where they do not fit, which is a fault of the caller.
-#[inline(never)]
-pub(crate) fn transpose<E: Real>(
+pub(crate) fn transpose<B: Backend>(
     [rows, columns]: [usize; 2],
-    from: &[E],
+    from: &[B::Elem],
     from_row: usize,
-    to: &mut [E],
+    to: &mut [B::Elem],
     to_row: usize,
 ) {
     if rows == 0 || columns == 0 {
@@ -205,8 +225,44 @@ pub(crate) fn transpose<E: Real>(
     if fits {
         let from = Out { at: from.as_ptr().cast_mut(), row: from_row, col: 1, keep: false };
         let to = Out { at: to.as_mut_ptr(), row: 1, col: to_row, keep: false };
-        // SAFETY: both matrices lie within their slices, of which one is borrowed exclusively; `from` is only read.
-        unsafe { copy_matrix([rows, columns], from, to) };
+        dispatch::<B, _>(Transpose { sizes: [rows, columns], from, to });
+    }
+}
+
+/// Two matrices that lie within their slices; `from` is only read.
+struct Transpose<E> {
+    sizes: [usize; 2],
+    from: Out<E>,
+    to: Out<E>,
+}
+
+impl<E: Real> Kernel<E> for Transpose<E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
+        let Self { sizes: [rows, columns], from, to } = self;
+        let mut whole = 0;
+        // SAFETY: blocks lie within the matrices, which do not overlap.
+        unsafe {
+            #[cfg(target_arch = "x86_64")]
+            if VECTOR >= 32 && size_of::<E>() == 4 {
+                whole = columns / 8 * 8;
+                for i in (0..rows / 8 * 8).step_by(8) {
+                    for j in (0..whole).step_by(8) {
+                        let (from_at, to_at) = (from.at.add(i * from.row + j), to.at.add(j * to.col + i));
+                        transpose_8(from_at.cast(), from.row, to_at.cast(), to.col);
+                    }
+                }
+                let rest = rows / 8 * 8;
+                if rest < rows {
+                    copy_matrix([rows - rest, whole], from.skip(rest, 0), to.skip(rest, 0));
+                }
+            }
+            if whole < columns {
+                copy_matrix([rows, columns - whole], from.skip(0, whole), to.skip(0, whole));
+            }
+        }
     }
 }
 

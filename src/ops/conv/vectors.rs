@@ -21,6 +21,9 @@ const PANEL: usize = 8192;
 /// Elements of the weights that the image's gradient needs at a time.
 const WEIGHTS: usize = 32768;
 
+/// Elements of two of the widest vectors.
+const WIDEST: usize = 32;
+
 /// How an image is worked on in parts.
 struct Layout {
     /// Channels of a part.
@@ -127,10 +130,10 @@ impl Geometry {
         let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs), self.layout()) else {
             return false;
         };
-        let (mut padded, mut panels, mut sums) =
+        let (mut padded, mut panels, mut result) =
             (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
         let (mut rows, mut terms) = (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
-        let sums = sums.collect(repeat_n(B::Elem::ZERO, PLACES * width));
+        let result = result.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
         let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
         for (group, channel) in self.parts(&layout) {
@@ -145,7 +148,7 @@ impl Geometry {
                     let taps =
                         weight.get((first + i * width) * self.taps() + channel * (self.taps() / self.channels)..);
                     let count = width.min(outputs - i * width);
-                    transpose([count, terms.len()], taps.unwrap_or_default(), self.taps(), panel, width);
+                    transpose::<B>([count, terms.len()], taps.unwrap_or_default(), self.taps(), panel, width);
                 }
                 for n in 0..samples {
                     let image = image.get(n * self.image_len() + (group * self.channels + channel) * plane..);
@@ -157,21 +160,20 @@ impl Geometry {
                         for (i, panel) in panels.chunks_exact(terms.len() * width).enumerate() {
                             let count = width.min(outputs - i * width);
                             let maps = maps.get_mut(i * width * out_plane..).unwrap_or_default();
-                            let sums = sums.get_mut(..rows.len() * width).unwrap_or_default();
-                            if channel > 0 || start == Start::Output {
+                            let mut from = [B::Elem::ZERO; WIDEST];
+                            let sums = if channel > 0 || start == Start::Output {
                                 for (at, from, len) in self.runs(&block) {
-                                    transpose([count, len], &maps[at..], out_plane, &mut sums[from * width..], width);
+                                    transpose::<B>([count, len], &maps[at..], out_plane, &mut result[from * width..], width);
                                 }
+                                Sums::Continue
                             } else {
-                                let mut biases = [B::Elem::ZERO; 32];
-                                let bias = bias.get(first + i * width..).unwrap_or_default();
-                                biases.iter_mut().zip(bias.iter().take(count)).for_each(|(to, &bias)| *to = bias);
-                                sums.chunks_exact_mut(width).for_each(|sums| sums.copy_from_slice(&biases[..width]));
-                            }
-                            let (left, result) = (&*padded, &mut *sums);
-                            Product { left, rows, terms, panel, width, result, sums: Sums::Continue }.run::<B>();
+                                let bias = bias.iter().skip(first + i * width).take(count);
+                                from.iter_mut().zip(bias).for_each(|(from, &bias)| *from = bias);
+                                Sums::From(&from)
+                            };
+                            Product { left: padded, rows, terms, panel, width, result, sums }.run::<B>();
                             for (at, from, len) in self.runs(&block) {
-                                transpose([len, count], &sums[from * width..], width, &mut maps[at..], out_plane);
+                                transpose::<B>([len, count], &result[from * width..], width, &mut maps[at..], out_plane);
                             }
                         }
                     }
@@ -219,7 +221,7 @@ impl Geometry {
                 let weight = weight.get_mut(at..).unwrap_or_default();
                 let panels = || (0..outputs_here).step_by(width).map(|i| (i, width.min(outputs_here - i)));
                 for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
-                    transpose([count, rows.len()], &weight[i * self.taps()..], self.taps(), sums, width);
+                    transpose::<B>([count, rows.len()], &weight[i * self.taps()..], self.taps(), sums, width);
                 }
                 for n in 0..samples {
                     let image = image.get(n * self.image_len() + (group * self.channels + channel) * plane..);
@@ -230,7 +232,7 @@ impl Geometry {
                         for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
                             for (at, to, len) in self.runs(&block) {
                                 let maps = &maps[i * out_plane + at..];
-                                transpose([count, len], maps, out_plane, &mut panel[to * width..], width);
+                                transpose::<B>([count, len], maps, out_plane, &mut panel[to * width..], width);
                             }
                             let (left, panel) = (&*padded, &*panel);
                             Product { left, rows, terms, panel, width, result: sums, sums: Sums::Continue }.run::<B>();
@@ -238,7 +240,7 @@ impl Geometry {
                     }
                 }
                 for ((i, count), sums) in panels().zip(sums.chunks_exact(rows.len() * width)) {
-                    transpose([rows.len(), count], sums, width, &mut weight[i * self.taps()..], self.taps());
+                    transpose::<B>([rows.len(), count], sums, width, &mut weight[i * self.taps()..], self.taps());
                 }
             }
         }
@@ -286,7 +288,7 @@ impl Geometry {
                 for output in 0..self.outputs {
                     let taps = &weight[(group * self.outputs + output) * self.taps() + channel * down * across..];
                     let to = &mut weights[output * width..];
-                    transpose([channels, down * across], taps, down * across, to, self.outputs * width);
+                    transpose::<B>([channels, down * across], taps, down * across, to, self.outputs * width);
                 }
                 for n in 0..samples {
                     let maps = &maps[(n * self.groups + group) * self.outputs * self.out_plane()..];
@@ -301,7 +303,7 @@ impl Geometry {
                         let image = &mut image[first * self.width..];
                         let pixels = height * self.width;
                         if start == Start::Output {
-                            transpose([channels, pixels], image, plane, sums, width);
+                            transpose::<B>([channels, pixels], image, plane, sums, width);
                         }
                         for y in 0..self.stride[0].min(height) {
                             let seen_rows = vertical.seen(y, first / self.stride[0], height, self.out_height);
@@ -326,7 +328,7 @@ impl Geometry {
                                 }
                             }
                         }
-                        transpose([pixels, channels], sums, width, image, plane);
+                        transpose::<B>([pixels, channels], sums, width, image, plane);
                     }
                 }
             }
