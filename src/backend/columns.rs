@@ -3,7 +3,8 @@
 
 #![allow(unsafe_code)]
 
-use super::Real;
+use super::dispatch::{Kernel, dispatch};
+use super::{Backend, Real, Strict};
 
 /// `count[0] x count[1]` runs of `len` elements, in dense memory and in an image, of which a run takes every `stride`-th element.
 pub(crate) struct Runs {
@@ -35,26 +36,9 @@ impl Runs {
     /// Copies from the image. Nothing is done where the runs do not fit, which is a fault of the caller.
     #[inline(never)]
     pub(crate) fn gather<E: Real>(&self, image: &[E], dense: &mut [E]) {
-        if !self.fit(image.len(), dense.len()) {
-            return;
-        }
-        let (from, to, len) = (image.as_ptr(), dense.as_mut_ptr(), self.len);
-        let [before, after] = self.zeros;
-        // SAFETY: all runs fit, and what becomes zero around them.
-        unsafe {
-            if before + after > 0 {
-                self.each(|dense, _| {
-                    zero(to.add(dense - before), before);
-                    zero(to.add(dense + len), after);
-                });
-            }
-            match self.stride {
-                1 => self.each(|dense, image| copy::<E, 1>(from.add(image), to.add(dense), len)),
-                2 => self.each(|dense, image| copy::<E, 2>(from.add(image), to.add(dense), len)),
-                stride => self.each(|dense, image| {
-                    (0..len).for_each(|i| *to.add(dense + i) = *from.add(image + i * stride));
-                }),
-            }
+        if self.fit(image.len(), dense.len()) {
+            // Nothing is computed, in any arithmetic.
+            dispatch::<Strict<E>, _>(Gather { runs: self, image: image.as_ptr(), dense: dense.as_mut_ptr() });
         }
     }
 
@@ -107,6 +91,42 @@ impl Runs {
     }
 }
 
+/// Runs that fit.
+struct Gather<'a, E> {
+    runs: &'a Runs,
+    image: *const E,
+    dense: *mut E,
+}
+
+impl<E: Real> Kernel<E> for Gather<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
+        let Self { runs, image: from, dense: to } = self;
+        let (len, [before, after]) = (runs.len, runs.zeros);
+        // SAFETY: all runs fit, and what becomes zero around them.
+        unsafe {
+            if before + after > 0 {
+                runs.each(|dense, _| {
+                    zero(to.add(dense - before), before);
+                    zero(to.add(dense + len), after);
+                });
+            }
+            match runs.stride {
+                1 if VECTOR >= 32 && len >= 8 => {
+                    runs.each(|dense, image| copy::<E, 1, 8>(from.add(image), to.add(dense), len));
+                }
+                1 => runs.each(|dense, image| copy::<E, 1, 4>(from.add(image), to.add(dense), len)),
+                2 => runs.each(|dense, image| copy::<E, 2, 4>(from.add(image), to.add(dense), len)),
+                stride => runs.each(|dense, image| {
+                    (0..len).for_each(|i| *to.add(dense + i) = *from.add(image + i * stride));
+                }),
+            }
+        }
+    }
+}
+
 /// Sets few elements to zero.
 ///
 /// # Safety
@@ -124,29 +144,32 @@ unsafe fn zero<E: Real>(to: *mut E, len: usize) {
     }
 }
 
-/// Copies every `S`-th element, one or two, of `from`; in blocks of four, of which the last two may overlap.
+/// Copies every `S`-th element, one or two, of `from`; in blocks, of which the last two may overlap.
 ///
 /// # Safety
-/// `len` elements can be read so, and written.
+/// `len` elements can be read so, and written. Blocks are of four elements where they are of every second one.
 #[inline(always)]
-unsafe fn copy<E: Real, const S: usize>(from: *const E, to: *mut E, len: usize) {
-    // SAFETY: the caller's promise; the four elements that a block takes lie between the first and the last.
+unsafe fn copy<E: Real, const S: usize, const BLOCK: usize>(from: *const E, to: *mut E, len: usize) {
+    // SAFETY: the caller's promise; the elements that a block takes lie between the first and the last.
     unsafe {
-        if len < 4 {
-            // No more than three, which keeps the compiler from making vectors of them.
-            (0..len & 3).for_each(|i| *to.add(i) = *from.add(i * S));
+        if len < BLOCK {
+            // No more than three where blocks are of four, which keeps the compiler from making vectors of them.
+            (0..len & (BLOCK - 1)).for_each(|i| *to.add(i) = *from.add(i * S));
             return;
         }
         let block = |i: usize| {
-            let to = to.add(i).cast::<[E; 4]>();
-            *to = if S == 1 { *from.add(i).cast() } else { every_second(from.add(2 * i)) };
+            if S == 1 {
+                *to.add(i).cast::<[E; BLOCK]>() = *from.add(i).cast();
+            } else {
+                *to.add(i).cast() = every_second(from.add(2 * i));
+            }
         };
         let mut i = 0;
-        while i < len - 4 {
+        while i < len - BLOCK {
             block(i);
-            i += 4;
+            i += BLOCK;
         }
-        block(len - 4);
+        block(len - BLOCK);
     }
 }
 

@@ -38,6 +38,10 @@ impl<E> Out<E> {
     }
 }
 
+/// Vectors of it are not split between lines of the cache.
+#[repr(align(64))]
+struct Aligned<T>(T);
+
 /// A panel of `b`: `width` columns, of which a tile may read `N`.
 #[derive(Clone, Copy)]
 struct Panel<E> {
@@ -126,7 +130,8 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
             rows::<B, M, N>(m, whole, a, Panel { at: b.at, step: b.step, width }, out);
             done = whole;
         }
-        let mut copy = [const { MaybeUninit::<[B::Elem; N]>::uninit() }; K];
+        let mut copy = Aligned([const { MaybeUninit::<[B::Elem; N]>::uninit() }; K]);
+        let copy = &mut copy.0;
         while done < k {
             let count = K.min(k - done);
             transpose(b.at.add(done * b.step), b, width, copy.get_unchecked_mut(..count));
@@ -293,7 +298,8 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
         if b.width == N && out.col == 1 {
             return strided_tile::<B, M, N>(k, a, b, out);
         }
-        let mut copy = [[B::Elem::ZERO; N]; M];
+        let mut copy = Aligned([[B::Elem::ZERO; N]; M]);
+        let copy = &mut copy.0;
         let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
         if out.keep {
             copy_matrix([M, b.width], out, in_copy);

@@ -74,6 +74,9 @@ pub(crate) struct Product<'a, E> {
 impl<E: Real> Product<'_, E> {
     /// Multiplies. Nothing is done where a place lies outside of its slice, which is a fault of the caller.
     pub(crate) fn run<B: Backend<Elem = E>>(self) {
+        if self.rows.is_empty() {
+            return;
+        }
         let furthest = |places: &mut dyn Iterator<Item = u32>| places.fold(0, u32::max) as usize;
         let from = furthest(&mut self.rows.iter().map(|row| row.from));
         let to = furthest(&mut self.rows.iter().map(|row| row.to));
@@ -96,11 +99,14 @@ impl<E: Real> Product<'_, E> {
         let mut rows = self.rows;
         let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
         let result = self.result.as_mut_ptr().cast();
-        let (terms, how) = (self.terms, match self.sums {
-            Sums::From(start) => How::From(start.as_ptr().cast()),
-            Sums::Continue => How::Continue,
-            Sums::Add => How::Add,
-        });
+        let (terms, how) = (
+            self.terms,
+            match self.sums {
+                Sums::From(start) => How::From(start.as_ptr().cast()),
+                Sums::Continue => How::Continue,
+                Sums::Add => How::Add,
+            },
+        );
         // SAFETY: the caller's promise.
         unsafe {
             while let Some((tile_rows, rest)) = rows.split_first_chunk::<M>() {
@@ -266,7 +272,9 @@ impl<E: Real> Kernel<E> for Transpose<E> {
     }
 }
 
-/// Memory on the stack for up to `LEN` items, of which none is set before it is needed.
+/// Memory on the stack for up to `LEN` items, of which none is set before it is needed. Vectors are not split between lines of
+/// the cache.
+#[repr(align(64))]
 pub(crate) struct Buffer<T, const LEN: usize>([MaybeUninit<T>; LEN]);
 
 impl<T: Copy, const LEN: usize> Buffer<T, LEN> {
