@@ -95,7 +95,7 @@ impl<E: Real> Product<'_, E> {
     /// All places lie within their slices, `W` vectors are as wide as the panel, and the machine has them.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    unsafe fn tiles<V: Vector, const M: usize, const W: usize>(self, is_fused: bool) {
+    unsafe fn tiles<V: Vector, const M: usize, const MORE: usize, const W: usize>(self, is_fused: bool) {
         let mut rows = self.rows;
         let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
         let result = self.result.as_mut_ptr().cast();
@@ -109,6 +109,11 @@ impl<E: Real> Product<'_, E> {
         );
         // SAFETY: the caller's promise.
         unsafe {
+            // A row by itself takes as long as four.
+            if rows.len() % M == MORE - M && let Some((tile_rows, rest)) = rows.split_first_chunk::<MORE>() {
+                tile::<V, MORE, W>(is_fused, operands, tile_rows, terms, result, how);
+                rows = rest;
+            }
             while let Some((tile_rows, rest)) = rows.split_first_chunk::<M>() {
                 tile::<V, M, W>(is_fused, operands, tile_rows, terms, result, how);
                 rows = rest;
@@ -138,14 +143,14 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         unsafe {
             let is_fused = TypeId::of::<C>() == TypeId::of::<Fused<E>>();
             match (VECTOR, size_of::<E>(), self.width * size_of::<E>() / VECTOR.max(1)) {
-                (64, 4, 1) => self.tiles::<x86_64::__m512, 8, 1>(is_fused),
-                (64, 4, _) => self.tiles::<x86_64::__m512, 8, 2>(is_fused),
-                (64, _, 1) => self.tiles::<x86_64::__m512d, 8, 1>(is_fused),
-                (64, _, _) => self.tiles::<x86_64::__m512d, 8, 2>(is_fused),
-                (32, 4, 1) => self.tiles::<x86_64::__m256, 8, 1>(is_fused),
-                (32, 4, _) => self.tiles::<x86_64::__m256, 6, 2>(is_fused),
-                (32, _, 1) => self.tiles::<x86_64::__m256d, 8, 1>(is_fused),
-                (32, _, _) => self.tiles::<x86_64::__m256d, 6, 2>(is_fused),
+                (64, 4, 1) => self.tiles::<x86_64::__m512, 8, 9, 1>(is_fused),
+                (64, 4, _) => self.tiles::<x86_64::__m512, 8, 9, 2>(is_fused),
+                (64, _, 1) => self.tiles::<x86_64::__m512d, 8, 9, 1>(is_fused),
+                (64, _, _) => self.tiles::<x86_64::__m512d, 8, 9, 2>(is_fused),
+                (32, 4, 1) => self.tiles::<x86_64::__m256, 8, 9, 1>(is_fused),
+                (32, 4, _) => self.tiles::<x86_64::__m256, 6, 6, 2>(is_fused),
+                (32, _, 1) => self.tiles::<x86_64::__m256d, 8, 9, 1>(is_fused),
+                (32, _, _) => self.tiles::<x86_64::__m256d, 6, 6, 2>(is_fused),
                 _ => {}
             }
         }

@@ -111,6 +111,12 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// A row of neighbours.
+    #[inline(always)]
+    pub(super) fn of_neighbours(index: usize) -> Self {
+        Self { block: index, inner: 0, index }
+    }
+
     /// The row that a run along the axis of the classes is.
     #[inline(always)]
     pub(super) fn of<E: Real>(run: &Run<'_, E>) -> Self {
@@ -122,6 +128,8 @@ impl Row {
 pub(super) trait Target<E: Real>: 'static {
     /// The weights of the classes of a row.
     fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E;
+    /// The one class of weight 1, where all others have none.
+    fn only(target: &[E], row: Row) -> Option<usize>;
 }
 
 /// As the index of the one class of weight 1.
@@ -133,8 +141,13 @@ impl<E: Real> Target<E> for Index {
     #[inline(always)]
     fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
         // Nowhere is a class of this number.
-        let target = target.get(row.index).and_then(|target| target.to_index()).unwrap_or(usize::MAX);
+        let target = Self::only(target, row).unwrap_or(usize::MAX);
         move |class| if target == class { E::ONE } else { E::ZERO }
+    }
+
+    #[inline(always)]
+    fn only(target: &[E], row: Row) -> Option<usize> {
+        target.get(row.index).and_then(|target| target.to_index())
     }
 }
 
@@ -142,6 +155,11 @@ impl<E: Real> Target<E> for Probability {
     #[inline(always)]
     fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
         move |class| classes.of(target, row, class)
+    }
+
+    #[inline(always)]
+    fn only(_: &[E], _: Row) -> Option<usize> {
+        None
     }
 }
 

@@ -352,7 +352,7 @@ impl Geometry {
         columns: &mut [B::Elem],
         start: Start,
     ) {
-        if !self.convolve_in_vectors::<B>(image, weight, &[], maps, start) {
+        if !self.convolve_in_vectors::<B>(image, [weight, &[]], maps, start, |_| {}) {
             self.convolve_by_columns::<B>(image, weight, maps, columns, start);
         }
     }
@@ -492,8 +492,8 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     let parts = parts(samples * maps * geometry.taps());
     share(parts, 1, 0..samples, data, &|_, (Each(x, _), Each(y, _), scratch)| {
         scratch.lend(|scratch| {
-            if geometry.convolve_in_vectors::<B>(x, weight, bias, y, Start::Zero) {
-                return then(y);
+            if geometry.convolve_in_vectors::<B>(x, [weight, bias], y, Start::Zero, &then) {
+                return;
             }
             for (x, y) in x.chunks_exact(image).zip(y.chunks_exact_mut(maps)) {
                 let start = start_from_bias(y, bias, geometry.out_plane());

@@ -11,7 +11,7 @@ pub use core::marker::PhantomData;
 use super::class_loss::ClassTarget;
 use super::class_loss::{self, Classes, Index, Probability, Row, Target};
 use super::loss::{self, Terms, share};
-use super::runs::for_each_run;
+use super::runs::{for_each_run, map_in_blocks};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real};
@@ -167,6 +167,10 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
         let smoothing = Smoothing::new(call.args, classes);
         let target = call.x[1];
         let mut terms = Terms::new(call.args, call.y);
+        if VECTOR >= 32 && classes.stride == 1 {
+            rows_together::<B, T>(target, classes, &smoothing, call.saved, &mut terms);
+            return terms.finish();
+        }
         for_each_run(call.args, call.saved, |x| {
             let largest = x.largest();
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
@@ -190,6 +194,66 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             terms.push(total * B::ln(sum) - of_targets);
         });
         terms.finish();
+    }
+}
+
+/// The largest element; NaN where there is one.
+#[inline(always)]
+fn largest<E: Real>(x: &[E]) -> E {
+    let (blocks, rest) = x.as_chunks::<8>();
+    let mut lanes = [-E::INFINITY; 8];
+    for block in blocks {
+        lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane = E::maximum(*lane, x));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = E::maximum(*lane, x));
+    lanes.into_iter().fold(-E::INFINITY, E::maximum)
+}
+
+/// The same for rows of neighbours, in machines with vectors: the exponentials and logarithms of some rows share them.
+#[inline(always)]
+fn rows_together<B: Backend, T: Target<B::Elem>>(
+    target: &[B::Elem],
+    classes: Classes,
+    smoothing: &Smoothing<B::Elem>,
+    x: &mut [B::Elem],
+    terms: &mut Terms<'_, B::Elem>,
+) {
+    const ROWS: usize = 16;
+    let len = classes.classes.max(1);
+    for (group, x) in x.chunks_mut(ROWS * len).enumerate() {
+        let (mut totals, mut of_targets, mut sums) =
+            ([B::Elem::ZERO; ROWS], [B::Elem::ZERO; ROWS], [B::Elem::ONE; ROWS]);
+        for (i, (x, (total, of_targets))) in
+            x.chunks_exact_mut(len).zip(totals.iter_mut().zip(&mut of_targets)).enumerate()
+        {
+            let largest = largest(x);
+            x.iter_mut().for_each(|x| *x -= largest);
+            let row = Row::of_neighbours(group * ROWS + i);
+            let weights = smoothing.of_row::<T>(target, classes, row);
+            let mut weigh = |class: usize, below: B::Elem| {
+                let weight = weights(class);
+                if weight != B::Elem::ZERO {
+                    *total += weight;
+                    *of_targets = B::mul_add(weight, below, *of_targets);
+                }
+            };
+            match T::only(target, row) {
+                Some(class) if smoothing.spread == B::Elem::ZERO => {
+                    x.get(class).into_iter().for_each(|&below| weigh(class, below));
+                }
+                _ => x.iter().enumerate().for_each(|(class, &below)| weigh(class, below)),
+            }
+        }
+        map_in_blocks::<B::Elem, 16>(x, B::exp);
+        for (x, sum) in x.chunks_exact_mut(len).zip(&mut sums) {
+            *sum = B::sum(x);
+            let scale = B::Elem::ONE / *sum;
+            x.iter_mut().for_each(|p| *p *= scale);
+        }
+        let logarithms: [B::Elem; ROWS] = core::array::from_fn(|i| B::ln(sums[i]));
+        for i in 0..x.len() / len {
+            terms.push(totals[i] * logarithms[i] - of_targets[i]);
+        }
     }
 }
 

@@ -14,6 +14,18 @@ pub(super) const fn spec(op: &'static str, x: Shape, axis: usize) -> Result<Spec
     Ok(Spec::new(x).args(Args::new(&[x.axis(axis), x.product(axis + 1, x.rank())])))
 }
 
+/// Replaces every element, in blocks that become vectors.
+#[inline(always)]
+pub(super) fn map_in_blocks<E: Real, const N: usize>(x: &mut [E], f: impl Fn(E) -> E) {
+    let (blocks, rest) = x.as_chunks_mut::<N>();
+    for block in blocks {
+        *block = core::array::from_fn(|i| f(block[i]));
+    }
+    // What is left is a block with zeros behind it, rather than one element after the other.
+    let block: [E; N] = core::array::from_fn(|i| f(rest.get(i).copied().unwrap_or_default()));
+    rest.iter_mut().zip(block).for_each(|(x, y)| *x = y);
+}
+
 /// One run: `len` elements that lie `stride` apart. It is number `inner` of those in block number `block`.
 pub(super) struct Run<'a, E> {
     data: &'a mut [E],
@@ -92,14 +104,7 @@ impl<E: Real> Run<'_, E> {
             return self.map(f);
         }
         let first = self.first();
-        let run = self.data.get_mut(first..first + self.len).unwrap_or_default();
-        let (blocks, rest) = run.as_chunks_mut::<8>();
-        for block in blocks {
-            *block = core::array::from_fn(|i| f(block[i]));
-        }
-        // What is left is a block with zeros behind it, rather than one element after the other.
-        let block: [E; 8] = core::array::from_fn(|i| f(rest.get(i).copied().unwrap_or_default()));
-        rest.iter_mut().zip(block).for_each(|(x, y)| *x = y);
+        map_in_blocks::<E, 8>(self.data.get_mut(first..first + self.len).unwrap_or_default(), f);
     }
 
     /// Calls `each` with every element and its place in the run.

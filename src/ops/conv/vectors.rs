@@ -118,14 +118,14 @@ impl Geometry {
         (0..count).map(move |run| (first + run * width, run * len, len))
     }
 
-    /// [`Geometry::convolve`].
+    /// [`Geometry::convolve`], and what comes `then`, on elements in any order.
     pub(super) fn convolve_in_vectors<B: Backend>(
         &self,
         image: &[B::Elem],
-        weight: &[B::Elem],
-        bias: &[B::Elem],
+        [weight, bias]: [&[B::Elem]; 2],
         maps: &mut [B::Elem],
         start: Start,
+        then: impl Fn(&mut [B::Elem]),
     ) -> bool {
         let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs), self.layout()) else {
             return false;
@@ -178,6 +178,9 @@ impl Geometry {
                                 Sums::From(&from)
                             };
                             Product { left: padded, rows, terms, panel, width, result, sums }.run::<B>();
+                            if channel + channels == self.channels {
+                                then(&mut result[..rows.len() * width]);
+                            }
                             for (at, from, len) in self.runs(&block) {
                                 transpose::<B>(
                                     [len, count],
@@ -462,7 +465,7 @@ mod tests {
         for start in [Start::Zero, Start::Output] {
             let (mut got, mut want) = (maps.clone(), maps.clone());
             let with_bias = if start == Start::Zero { &bias[..] } else { &[] };
-            if geometry.convolve_in_vectors::<B>(&image, &weight, with_bias, &mut got, start) {
+            if geometry.convolve_in_vectors::<B>(&image, [&weight, with_bias], &mut got, start, |_| {}) {
                 let start = if start == Start::Zero {
                     super::super::start_from_bias(&mut want, &bias, geometry.out_plane())
                 } else {
