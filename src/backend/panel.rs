@@ -18,6 +18,9 @@ const UNOPTIMIZED: bool = cfg!(debug_assertions);
 /// Whether what is around the tile is there once, with distances as variables. WebAssembly's code is loaded before it runs.
 const ONCE: bool = UNOPTIMIZED || cfg!(target_arch = "wasm32");
 
+/// The panels of x86-64 are for machines that have at least AVX2.
+const AVX: bool = cfg!(target_arch = "x86_64");
+
 /// Where a product goes: element `(i, j)` at `i * row + j * col`.
 #[derive(Clone, Copy)]
 pub(super) struct Out<E> {
@@ -155,35 +158,57 @@ unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: 
     let from = Out { at: from.cast_mut(), row: b.step, col: b.side, keep: false };
     let to_matrix = Out { at: to.as_mut_ptr().cast(), row: N, col: 1, keep: false };
     // SAFETY: the caller's promise; `to` has rows of `N` elements.
-    unsafe { copy_matrix([to.len(), width], from, to_matrix) };
+    unsafe { copy_matrix::<E, AVX>([to.len(), width], from, to_matrix) };
 }
 
-/// Copies a matrix, in blocks of `4 x 4` where the elements of a block's rows or columns are neighbours.
+/// Copies a matrix, in blocks of `4 x 4` where the elements of a block's rows or columns are neighbours; in ones of `8 x 8` where
+/// there is `AVX` and rows become columns.
 ///
 /// # Safety
-/// Both are there, and they do not overlap.
+/// Both are there, and they do not overlap. `AVX` is there if it is said to be.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-pub(super) unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
+pub(super) unsafe fn copy_matrix<E: Real, const AVX: bool>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
+    // If columns become rows, rows of the transposed matrices become columns.
+    let turned = |matrix: Out<E>| Out { row: matrix.col, col: matrix.row, ..matrix };
+    let ([rows, columns], from, to) = if from.row == 1 && to.col == 1 && from.col != 1 {
+        ([columns, rows], turned(from), turned(to))
+    } else {
+        ([rows, columns], from, to)
+    };
+    let transposes = from.col == 1 && to.row == 1;
     let mut j = 0;
     // SAFETY: the caller's promise.
     unsafe {
-        while j + 4 <= columns {
-            let mut i = 0;
-            if from.col == 1 && to.col == 1 {
+        #[cfg(target_arch = "x86_64")]
+        if AVX && transposes && size_of::<E>() == 4 {
+            while j + 8 <= columns {
+                let mut i = 0;
+                while i + 8 <= rows {
+                    let (from_at, to_at) = (from.skip(i, j).at.cast(), to.skip(i, j).at.cast());
+                    super::vector::transpose_8(from_at, from.row, to_at, to.col);
+                    i += 8;
+                }
                 while i < rows {
-                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
+                    for l in j..j + 8 {
+                        *to.skip(i, l).at = *from.skip(i, l).at;
+                    }
                     i += 1;
                 }
-            } else if from.row == 1 && to.col == 1 {
-                while i + 4 <= rows {
-                    transpose_4(from.skip(i, j).at, from.col, to.skip(i, j).at, to.row);
-                    i += 4;
-                }
-            } else if from.col == 1 && to.row == 1 {
+                j += 8;
+            }
+        }
+        while j + 4 <= columns {
+            let mut i = 0;
+            if transposes {
                 while i + 4 <= rows {
                     transpose_4(from.skip(i, j).at, from.row, to.skip(i, j).at, to.col);
                     i += 4;
+                }
+            } else if from.col == 1 && to.col == 1 {
+                while i < rows {
+                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
+                    i += 1;
                 }
             }
             while i < rows {
@@ -302,10 +327,10 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
         let copy = &mut copy.0;
         let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
         if out.keep {
-            copy_matrix([M, b.width], out, in_copy);
+            copy_matrix::<B::Elem, AVX>([M, b.width], out, in_copy);
         }
         strided_tile::<B, M, N>(k, a, b, in_copy);
-        copy_matrix([M, b.width], in_copy, out);
+        copy_matrix::<B::Elem, AVX>([M, b.width], in_copy, out);
     }
 }
 

@@ -156,8 +156,10 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         let out = Out { at: c.as_mut_ptr(), row: c_row, col: 1, keep };
         // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
         unsafe {
-            // A single row by a transposed matrix would need every element of a panel once. WebAssembly's panels are worth it.
-            let once = sizes[0] == 1 && b.side != 1 && !cfg!(target_arch = "wasm32");
+            // A single row by a transposed matrix needs every element of a panel once, which is worth it where blocks are
+            // transposed in vectors.
+            let in_vectors = cfg!(target_arch = "wasm32") || cfg!(target_arch = "x86_64") && size_of::<E>() == 4;
+            let once = sizes[0] == 1 && b.side != 1 && !in_vectors;
             let vectors = if once { 0 } else { VECTOR };
             match (vectors, size_of::<E>()) {
                 (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),

@@ -16,10 +16,7 @@ use super::dispatch::{Kernel, dispatch};
 use super::panel::{Out, copy_matrix};
 use super::{Backend, Fast, Real, Strict};
 #[cfg(target_arch = "x86_64")]
-use super::{
-    Fused,
-    vector::{Vector, transpose_8},
-};
+use super::{Fused, vector::Vector};
 
 /// Elements of a vector of the machine that products here are written for; 0 where there is none, or where the backend has products
 /// of its own.
@@ -252,26 +249,13 @@ impl<E: Real> Kernel<E> for Transpose<E> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
-        let Self { sizes: [rows, columns], from, to } = self;
-        let mut whole = 0;
-        // SAFETY: blocks lie within the matrices, which do not overlap.
+        let Self { sizes, from, to } = self;
+        // SAFETY: both lie within their slices, and do not overlap.
         unsafe {
-            #[cfg(target_arch = "x86_64")]
-            if VECTOR >= 32 && size_of::<E>() == 4 {
-                whole = columns / 8 * 8;
-                for i in (0..rows / 8 * 8).step_by(8) {
-                    for j in (0..whole).step_by(8) {
-                        let (from_at, to_at) = (from.at.add(i * from.row + j), to.at.add(j * to.col + i));
-                        transpose_8(from_at.cast(), from.row, to_at.cast(), to.col);
-                    }
-                }
-                let rest = rows / 8 * 8;
-                if rest < rows {
-                    copy_matrix([rows - rest, whole], from.skip(rest, 0), to.skip(rest, 0));
-                }
-            }
-            if whole < columns {
-                copy_matrix([rows, columns - whole], from.skip(0, whole), to.skip(0, whole));
+            if VECTOR >= 32 {
+                copy_matrix::<E, true>(sizes, from, to);
+            } else {
+                copy_matrix::<E, false>(sizes, from, to);
             }
         }
     }

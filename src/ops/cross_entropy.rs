@@ -206,7 +206,9 @@ fn largest<E: Real>(x: &[E]) -> E {
         lanes.iter_mut().zip(block).for_each(|(lane, &x)| *lane = E::maximum(*lane, x));
     }
     lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = E::maximum(*lane, x));
-    lanes.into_iter().fold(-E::INFINITY, E::maximum)
+    let [a, b, c, d, e, f, g, h] = lanes;
+    let [a, b, c, d] = [E::maximum(a, e), E::maximum(b, f), E::maximum(c, g), E::maximum(d, h)];
+    E::maximum(E::maximum(a, c), E::maximum(b, d))
 }
 
 /// The same for rows of neighbours, in machines with vectors: the exponentials and logarithms of some rows share them.
