@@ -136,7 +136,8 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
         let mut copy = Aligned([const { MaybeUninit::<[B::Elem; N]>::uninit() }; K]);
         let copy = &mut copy.0;
         while done < k {
-            let count = K.min(k - done);
+            // A panel that is used once only shares the cache with what it is made of.
+            let count = (if m > M { K } else { K / 2 }).min(k - done);
             transpose(b.at.add(done * b.step), b, width, copy.get_unchecked_mut(..count));
             let a = Walk { at: a.at.add(done * a.step), ..a };
             let keep = out.keep || done > 0;

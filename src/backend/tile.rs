@@ -162,7 +162,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
             let once = sizes[0] == 1 && b.side != 1 && !in_vectors;
             let vectors = if once { 0 } else { VECTOR };
             match (vectors, size_of::<E>()) {
-                (64, 4) => panel::product::<C, 8, 32, 16, 128>(sizes, a, b, lengths, out),
+                (64, 4) => panel::product::<C, 8, 32, 16, 256>(sizes, a, b, lengths, out),
                 (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
                 (16, 4) if cfg!(target_arch = "wasm32") => panel::product::<C, 4, 8, 4, 256>(sizes, a, b, lengths, out),

@@ -126,9 +126,12 @@ impl Row {
 
 /// How targets are given.
 pub(super) trait Target<E: Real>: 'static {
+    /// Whether one class of a row has all the weight.
+    const ONE_CLASS: bool;
+
     /// The weights of the classes of a row.
     fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E;
-    /// The one class of weight 1, where all others have none.
+    /// This class, if there is one of its number.
     fn only(target: &[E], row: Row) -> Option<usize>;
 }
 
@@ -138,6 +141,8 @@ pub(super) struct Index;
 pub(super) struct Probability;
 
 impl<E: Real> Target<E> for Index {
+    const ONE_CLASS: bool = true;
+
     #[inline(always)]
     fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
         // Nowhere is a class of this number.
@@ -152,6 +157,8 @@ impl<E: Real> Target<E> for Index {
 }
 
 impl<E: Real> Target<E> for Probability {
+    const ONE_CLASS: bool = false;
+
     #[inline(always)]
     fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
         move |class| classes.of(target, row, class)

@@ -240,7 +240,7 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
                 }
             };
             match T::only(target, row) {
-                Some(class) if smoothing.spread == B::Elem::ZERO => {
+                Some(class) if T::ONE_CLASS && smoothing.spread == B::Elem::ZERO => {
                     x.get(class).into_iter().for_each(|&below| weigh(class, below));
                 }
                 _ => x.iter().enumerate().for_each(|(class, &below)| weigh(class, below)),
@@ -260,17 +260,47 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
 }
 
 fn gradient<B: Backend, T: Target<B::Elem>>(call: BackwardCall<'_, B::Elem>) {
-    let classes = Classes::new(call.args);
-    let smoothing = Smoothing::new(call.args, classes);
-    let target = call.x[1];
-    let share = share(call.args, call.dy);
-    for_each_run(call.args, call.dx, |dx| {
-        let row = Row::of(dx);
-        let weight = smoothing.of_row::<T>(target, classes, row);
-        let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
-        let share = share(row.index);
-        dx.for_each(|class, dx| *dx = (*dx * total - weight(class)) * share);
-    });
+    dispatch::<B, _>(GradientRows::<B, T> { call, target: PhantomData });
+}
+
+struct GradientRows<'a, B: Backend, T> {
+    call: BackwardCall<'a, B::Elem>,
+    target: PhantomData<T>,
+}
+
+impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for GradientRows<'_, B, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        let call = self.call;
+        let classes = Classes::new(call.args);
+        let smoothing = Smoothing::new(call.args, classes);
+        let target = call.x[1];
+        let share = share(call.args, call.dy);
+        let of = |p: B::Elem, total: B::Elem, weight: B::Elem, share: B::Elem| (p * total - weight) * share;
+        if VECTOR >= 32 && classes.stride == 1 && T::ONE_CLASS && smoothing.spread == B::Elem::ZERO {
+            // Only one class of a row has to be looked for.
+            for (i, dx) in call.dx.chunks_exact_mut(classes.classes.max(1)).enumerate() {
+                let row = Row::of_neighbours(i);
+                let share = share(row.index);
+                let only = T::only(target, row).and_then(|class| Some((class, *dx.get(class)?)));
+                let total = if only.is_some() { smoothing.keep } else { B::Elem::ZERO };
+                dx.iter_mut().for_each(|dx| *dx = of(*dx, total, B::Elem::ZERO, share));
+                if let Some((class, p)) = only {
+                    dx[class] = of(p, total, total, share);
+                }
+            }
+            return;
+        }
+        for_each_run(call.args, call.dx, |dx| {
+            let row = Row::of(dx);
+            let weight = smoothing.of_row::<T>(target, classes, row);
+            let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
+            let share = share(row.index);
+            dx.for_each(|class, dx| *dx = of(*dx, total, weight(class), share));
+        });
+    }
 }
 
 #[cfg(test)]
