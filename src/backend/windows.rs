@@ -7,6 +7,8 @@
 #![allow(unsafe_code)]
 
 use core::any::TypeId;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use core::arch::wasm32;
 #[cfg(target_arch = "x86_64")]
 use core::arch::x86_64;
 use core::marker::PhantomData;
@@ -14,9 +16,8 @@ use core::mem::MaybeUninit;
 
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{Out, copy_matrix};
-use super::{Backend, Fast, Real, Strict};
-#[cfg(target_arch = "x86_64")]
-use super::{Fused, vector::Vector};
+use super::vector::Vector;
+use super::{Backend, Fast, Fused, Real, Strict};
 
 /// Elements of a vector of the machine that products here are written for; 0 where there is none, or where the backend has products
 /// of its own.
@@ -24,7 +25,8 @@ use super::{Fused, vector::Vector};
 pub(crate) fn lanes<B: Backend>() -> usize {
     let is = |backend| TypeId::of::<B>() == backend;
     let ours = is(TypeId::of::<Strict<B::Elem>>()) || is(TypeId::of::<Fast<B::Elem>>());
-    if ours && cfg!(target_arch = "x86_64") { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
+    let written = cfg!(target_arch = "x86_64") || cfg!(target_arch = "wasm32") && size_of::<B::Elem>() == 4;
+    if ours && written { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
 }
 
 struct Lanes<E>(PhantomData<E>);
@@ -90,41 +92,40 @@ impl<E: Real> Product<'_, E> {
 
     /// # Safety
     /// All places lie within their slices, `W` vectors are as wide as the panel, and the machine has them.
-    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn tiles<V: Vector, const M: usize, const MORE: usize, const W: usize>(self, is_fused: bool) {
         let mut rows = self.rows;
         let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
         let result = self.result.as_mut_ptr().cast();
-        let (terms, how) = (
-            self.terms,
-            match self.sums {
-                Sums::From(start) => How::From(start.as_ptr().cast()),
-                Sums::Continue => How::Continue,
-                Sums::Add => How::Add,
-            },
-        );
         // SAFETY: the caller's promise.
         unsafe {
+            let (terms, zero) = (self.terms, [V::zero(); W]);
+            let (start, add) = match self.sums {
+                Sums::From(start) => (Some(vectors(start.as_ptr().cast())), false),
+                Sums::Continue => (None, false),
+                Sums::Add => (Some(zero), true),
+            };
             // A row by itself takes as long as four.
-            if rows.len() % M == MORE - M && let Some((tile_rows, rest)) = rows.split_first_chunk::<MORE>() {
-                tile::<V, MORE, W>(is_fused, operands, tile_rows, terms, result, how);
+            if rows.len() % M == MORE - M
+                && let Some((tile_rows, rest)) = rows.split_first_chunk::<MORE>()
+            {
+                tile::<V, MORE, W>(is_fused, operands, tile_rows, terms, result, start, add);
                 rows = rest;
             }
             while let Some((tile_rows, rest)) = rows.split_first_chunk::<M>() {
-                tile::<V, M, W>(is_fused, operands, tile_rows, terms, result, how);
+                tile::<V, M, W>(is_fused, operands, tile_rows, terms, result, start, add);
                 rows = rest;
             }
             while let Some((tile_rows, rest)) = rows.split_first_chunk::<4>() {
-                tile::<V, 4, W>(is_fused, operands, tile_rows, terms, result, how);
+                tile::<V, 4, W>(is_fused, operands, tile_rows, terms, result, start, add);
                 rows = rest;
             }
             if let Some((tile_rows, rest)) = rows.split_first_chunk::<2>() {
-                tile::<V, 2, W>(is_fused, operands, tile_rows, terms, result, how);
+                tile::<V, 2, W>(is_fused, operands, tile_rows, terms, result, start, add);
                 rows = rest;
             }
             if let Some((tile_rows, _)) = rows.split_first_chunk::<1>() {
-                tile::<V, 1, W>(is_fused, operands, tile_rows, terms, result, how);
+                tile::<V, 1, W>(is_fused, operands, tile_rows, terms, result, start, add);
             }
         }
     }
@@ -135,37 +136,41 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
-        #[cfg(target_arch = "x86_64")]
+        let is_fused = TypeId::of::<C>() == TypeId::of::<Fused<E>>();
         // SAFETY: the caller has looked at all places; the machine has vectors of so many bytes.
         unsafe {
-            let is_fused = TypeId::of::<C>() == TypeId::of::<Fused<E>>();
             match (VECTOR, size_of::<E>(), self.width * size_of::<E>() / VECTOR.max(1)) {
+                #[cfg(target_arch = "x86_64")]
                 (64, 4, 1) => self.tiles::<x86_64::__m512, 8, 9, 1>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (64, 4, _) => self.tiles::<x86_64::__m512, 8, 9, 2>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (64, _, 1) => self.tiles::<x86_64::__m512d, 8, 9, 1>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (64, _, _) => self.tiles::<x86_64::__m512d, 8, 9, 2>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (32, 4, 1) => self.tiles::<x86_64::__m256, 8, 9, 1>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (32, 4, _) => self.tiles::<x86_64::__m256, 6, 6, 2>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (32, _, 1) => self.tiles::<x86_64::__m256d, 8, 9, 1>(is_fused),
+                #[cfg(target_arch = "x86_64")]
                 (32, _, _) => self.tiles::<x86_64::__m256d, 6, 6, 2>(is_fused),
+                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+                (16, 4, 1) => self.tiles::<wasm32::v128, 4, 4, 1>(is_fused),
+                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+                (16, 4, _) => self.tiles::<wasm32::v128, 4, 4, 2>(is_fused),
                 _ => {}
             }
         }
     }
 }
 
-/// [`Sums`] of the tile.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-enum How<E> {
-    From(*const E),
-    Continue,
-    Add,
-}
-
+/// `M` rows of the result in registers. The sums start from `start`, or go on from what the result holds; they are written, or added to
+/// it.
+///
 /// # Safety
 /// The places of all rows and terms lie within `left` and `result`, and `panel` has `W` vectors for each term.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn tile<V: Vector, const M: usize, const W: usize>(
     is_fused: bool,
@@ -173,7 +178,8 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
     rows: &[Row; M],
     terms: &[u32],
     result: *mut V::Elem,
-    how: How<V::Elem>,
+    start: Option<[V; W]>,
+    add: bool,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -183,37 +189,35 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
         for i in 0..M {
             from[i] = left.add(rows[i].from as usize);
             to[i] = result.add(rows[i].to as usize * W * V::LANES);
-        }
-        for i in 0..M {
-            for j in 0..W {
-                match how {
-                    How::From(start) => sums[i][j] = V::load(start.add(j * V::LANES)),
-                    How::Continue => sums[i][j] = V::load(to[i].add(j * V::LANES)),
-                    How::Add => {}
-                }
-            }
+            sums[i] = start.unwrap_or_else(|| vectors(to[i]));
         }
         for &place in terms {
-            let mut right = [V::zero(); W];
-            for j in 0..W {
-                right[j] = V::load(panel.add(j * V::LANES));
-            }
-            for i in 0..M {
-                let left = V::splat(from[i].add(place as usize));
-                for j in 0..W {
-                    sums[i][j] = V::mul_add(is_fused, left, right[j], sums[i][j]);
+            let right: [V; W] = vectors(panel);
+            for (sums, from) in sums.iter_mut().zip(from) {
+                let left = V::splat(from.add(place as usize));
+                for (sum, right) in sums.iter_mut().zip(right) {
+                    *sum = V::mul_add(is_fused, left, right, *sum);
                 }
             }
             panel = panel.wrapping_add(W * V::LANES);
         }
-        for i in 0..M {
-            for j in 0..W {
-                let to = to[i].add(j * V::LANES);
-                let sum = if matches!(how, How::Add) { V::add(V::load(to), sums[i][j]) } else { sums[i][j] };
-                V::store(to, sum);
+        for (sums, to) in sums.into_iter().zip(to) {
+            for (j, sum) in sums.into_iter().enumerate() {
+                let to = to.add(j * V::LANES);
+                V::store(to, if add { V::add(V::load(to), sum) } else { sum });
             }
         }
     }
+}
+
+/// `W` vectors of neighbours.
+///
+/// # Safety
+/// They can be read.
+#[inline(always)]
+unsafe fn vectors<V: Vector, const W: usize>(from: *const V::Elem) -> [V; W] {
+    // SAFETY: the caller's promise.
+    core::array::from_fn(|j| unsafe { V::load(from.add(j * V::LANES)) })
 }
 
 /// Copies `rows x columns` elements: row `i`, which begins at `i * from_row`, becomes column `i`, and element `j` of it lies at

@@ -5,7 +5,10 @@
 //! `dW = dyᵀ x` and `db = Σ dy`, each summed in ascending order of the row. So gradients that are gathered over
 //! micro-batches have the bits of the whole batch's.
 
+use core::slice::ChunksExact;
+
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, Terms, relu};
+use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Matrix, Real, Start};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -171,8 +174,21 @@ fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }
-    for dy in call.dy.chunks_exact(outputs.max(1)) {
-        call.dx.iter_mut().zip(dy).for_each(|(db, &dy)| *db += dy);
+    dispatch::<B, _>(AddRows { rows: call.dy.chunks_exact(outputs.max(1)), to: call.dx });
+}
+
+struct AddRows<'a, E> {
+    rows: ChunksExact<'a, E>,
+    to: &'a mut [E],
+}
+
+impl<E: Real> Kernel<E> for AddRows<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
+        let Self { rows, to } = self;
+        rows.for_each(|row| to.iter_mut().zip(row).for_each(|(to, &x)| *to += x));
     }
 }
 

@@ -380,9 +380,9 @@ impl Shifts {
         let maps = [geometry.out_height, geometry.out_width][axis];
         let mut shifts = Self {
             kernel: geometry.kernel[axis],
-            stride: geometry.stride[axis] as isize,
-            padding: geometry.padding[axis] as isize,
-            dilation: geometry.dilation[axis] as isize,
+            stride: geometry.stride[axis].cast_signed(),
+            padding: geometry.padding[axis].cast_signed(),
+            dilation: geometry.dilation[axis].cast_signed(),
             least: isize::MAX,
             most: isize::MIN,
         };
@@ -397,35 +397,35 @@ impl Shifts {
     }
 
     fn of(&self, phase: usize, tap: usize) -> Option<isize> {
-        let at = phase as isize + self.padding - tap as isize * self.dilation;
+        let at = phase.cast_signed() + self.padding - tap.cast_signed() * self.dilation;
         (at.rem_euclid(self.stride) == 0).then_some(at.div_euclid(self.stride))
     }
 
     /// Elements by which the maps reach further than the pixels of a phase.
     fn spread(&self) -> usize {
-        (self.most - self.least) as usize
+        (self.most - self.least).cast_unsigned()
     }
 
     /// The taps that a phase sees, and where they begin in padded maps.
     fn taps(&self, phase: usize) -> impl DoubleEndedIterator<Item = (usize, usize)> {
-        (0..self.kernel).filter_map(move |tap| Some((tap, (self.of(phase, tap)? - self.least) as usize)))
+        (0..self.kernel).filter_map(move |tap| Some((tap, (self.of(phase, tap)? - self.least).cast_unsigned())))
     }
 
     /// The maps from the pixels at `first * stride` on, with their padding.
     fn positions(&self, first: usize, count: usize, len: usize) -> Positions {
         let padding = (-self.least).max(0);
-        Positions::new(len, padding as usize, first + (self.least + padding) as usize, 1, count)
+        Positions::new(len, padding.cast_unsigned(), first + (self.least + padding).cast_unsigned(), 1, count)
     }
 
     /// Which of the pixels of a phase, of `count` pixels from `first * stride` on, are seen by any of the maps' `len` elements.
     fn seen(&self, phase: usize, first: usize, count: usize, len: usize) -> Range<usize> {
-        let count = count.saturating_sub(phase).div_ceil(self.stride as usize) as isize;
-        let shifts = || (0..self.kernel).filter_map(|tap| self.of(phase, tap)).map(|shift| first as isize + shift);
+        let count = count.saturating_sub(phase).div_ceil(self.stride.cast_unsigned()).cast_signed();
+        let shifts = || (0..self.kernel).filter_map(|tap| self.of(phase, tap)).map(|shift| first.cast_signed() + shift);
         let (Some(least), Some(most)) = (shifts().min(), shifts().max()) else {
             return 0..0;
         };
-        let within = |at: isize| at.clamp(0, count) as usize;
-        within(-most)..within(len as isize - least)
+        let within = |at: isize| at.clamp(0, count).cast_unsigned();
+        within(-most)..within(len.cast_signed() - least)
     }
 }
 
