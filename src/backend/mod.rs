@@ -17,6 +17,7 @@ pub(crate) mod tile;
 mod vector;
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 pub(crate) mod vfp;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod windows;
 
 pub use real::Real;

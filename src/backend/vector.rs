@@ -1,11 +1,7 @@
-//! Vectors of machines, for loops whose vectors the compiler does not find, or does not keep to.
+//! Vectors of x86-64, for loops whose vectors the compiler does not find, or does not keep to.
 
 #![allow(unsafe_code)]
-#![cfg_attr(not(any(target_arch = "x86_64", target_arch = "wasm32")), allow(dead_code))]
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-use core::arch::wasm32;
-#[cfg(target_arch = "x86_64")]
 use core::arch::x86_64 as x86;
 
 /// A vector.
@@ -27,7 +23,6 @@ pub(crate) trait Vector: Copy {
     unsafe fn mul_add(is_fused: bool, a: Self, b: Self, c: Self) -> Self;
 }
 
-#[cfg(target_arch = "x86_64")]
 macro_rules! vector {
     ($name:ident of $elem:ty: $zero:ident $load:ident $store:ident $splat:ident $add:ident $mul:ident $mul_add:ident) => {
         impl Vector for x86::$name {
@@ -67,57 +62,15 @@ macro_rules! vector {
     };
 }
 
-#[cfg(target_arch = "x86_64")]
 vector!(__m512 of f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps);
-#[cfg(target_arch = "x86_64")]
 vector!(__m256 of f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps);
-#[cfg(target_arch = "x86_64")]
 vector!(__m512d of f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd);
-#[cfg(target_arch = "x86_64")]
 vector!(__m256d of f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd);
-
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-impl Vector for wasm32::v128 {
-    type Elem = f32;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        wasm32::f32x4_splat(0.0)
-    }
-
-    #[inline(always)]
-    unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller's promise, here and below. Vectors need not be aligned.
-        unsafe { wasm32::v128_load(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn store(to: *mut f32, x: Self) {
-        unsafe { wasm32::v128_store(to.cast(), x) }
-    }
-
-    #[inline(always)]
-    unsafe fn splat(from: *const f32) -> Self {
-        unsafe { wasm32::v128_load32_splat(from.cast()) }
-    }
-
-    #[inline(always)]
-    unsafe fn add(a: Self, b: Self) -> Self {
-        wasm32::f32x4_add(a, b)
-    }
-
-    /// Nothing is fused here.
-    #[inline(always)]
-    unsafe fn mul_add(_: bool, a: Self, b: Self, c: Self) -> Self {
-        wasm32::f32x4_add(wasm32::f32x4_mul(a, b), c)
-    }
-}
 
 /// Transposes a block of `8 x 8`: line `i` of `from` becomes column `i` of `to`.
 ///
 /// # Safety
 /// The machine has AVX. Eight lines of eight neighbours can be read, and written.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) unsafe fn transpose_8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
     use x86::{

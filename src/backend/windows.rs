@@ -7,9 +7,6 @@
 #![allow(unsafe_code)]
 
 use core::any::TypeId;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-use core::arch::wasm32;
-#[cfg(target_arch = "x86_64")]
 use core::arch::x86_64;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -25,8 +22,7 @@ use super::{Backend, Fast, Fused, Real, Strict};
 pub(crate) fn lanes<B: Backend>() -> usize {
     let is = |backend| TypeId::of::<B>() == backend;
     let ours = is(TypeId::of::<Strict<B::Elem>>()) || is(TypeId::of::<Fast<B::Elem>>());
-    let written = cfg!(target_arch = "x86_64") || cfg!(target_arch = "wasm32") && size_of::<B::Elem>() == 4;
-    if ours && written { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
+    if ours { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
 }
 
 struct Lanes<E>(PhantomData<E>);
@@ -140,26 +136,14 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
         // SAFETY: the caller has looked at all places; the machine has vectors of so many bytes.
         unsafe {
             match (VECTOR, size_of::<E>(), self.width * size_of::<E>() / VECTOR.max(1)) {
-                #[cfg(target_arch = "x86_64")]
                 (64, 4, 1) => self.tiles::<x86_64::__m512, 8, 9, 1>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (64, 4, _) => self.tiles::<x86_64::__m512, 8, 9, 2>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (64, _, 1) => self.tiles::<x86_64::__m512d, 8, 9, 1>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (64, _, _) => self.tiles::<x86_64::__m512d, 8, 9, 2>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (32, 4, 1) => self.tiles::<x86_64::__m256, 8, 9, 1>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (32, 4, _) => self.tiles::<x86_64::__m256, 6, 6, 2>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (32, _, 1) => self.tiles::<x86_64::__m256d, 8, 9, 1>(is_fused),
-                #[cfg(target_arch = "x86_64")]
                 (32, _, _) => self.tiles::<x86_64::__m256d, 6, 6, 2>(is_fused),
-                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-                (16, 4, 1) => self.tiles::<wasm32::v128, 4, 4, 1>(is_fused),
-                #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-                (16, 4, _) => self.tiles::<wasm32::v128, 4, 4, 2>(is_fused),
                 _ => {}
             }
         }

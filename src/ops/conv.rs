@@ -5,6 +5,7 @@
 //! transposed convolution runs the same ones with image and maps exchanged, a one-dimensional one runs them on images of
 //! height 1.
 
+#[cfg(target_arch = "x86_64")]
 mod vectors;
 
 use core::ops::Range;
@@ -352,9 +353,11 @@ impl Geometry {
         columns: &mut [B::Elem],
         start: Start,
     ) {
-        if !self.convolve_in_vectors::<B>(image, [weight, &[]], maps, start, |_| {}) {
-            self.convolve_by_columns::<B>(image, weight, maps, columns, start);
+        #[cfg(target_arch = "x86_64")]
+        if self.convolve_in_vectors::<B>(image, [weight, &[]], maps, start, &|_| {}) {
+            return;
         }
+        self.convolve_by_columns::<B>(image, weight, maps, columns, start);
     }
 
     fn convolve_by_columns<B: Backend>(
@@ -385,9 +388,11 @@ impl Geometry {
         columns: &mut [B::Elem],
         start: Start,
     ) {
-        if !self.scatter_in_vectors::<B>(image, weight, maps, start) {
-            self.scatter_by_columns::<B>(image, weight, maps, columns, start);
+        #[cfg(target_arch = "x86_64")]
+        if self.scatter_in_vectors::<B>(image, weight, maps, start) {
+            return;
         }
+        self.scatter_by_columns::<B>(image, weight, maps, columns, start);
     }
 
     fn scatter_by_columns<B: Backend>(
@@ -427,9 +432,11 @@ impl Geometry {
         let data = (Each(weight, self.taps()), Scratch::new(scratch));
         share(parts, 8, 0..outputs, data, &|outputs, (Each(weight, _), scratch)| {
             scratch.lend(|scratch| {
-                if !self.correlate_in_vectors::<B>(image, maps, outputs.clone(), weight) {
-                    self.correlate_by_columns::<B>(image, maps, outputs, weight, scratch);
+                #[cfg(target_arch = "x86_64")]
+                if self.correlate_in_vectors::<B>(image, maps, outputs.clone(), weight) {
+                    return;
                 }
+                self.correlate_by_columns::<B>(image, maps, outputs, weight, scratch);
             });
         });
     }
@@ -492,6 +499,7 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     let parts = parts(samples * maps * geometry.taps());
     share(parts, 1, 0..samples, data, &|_, (Each(x, _), Each(y, _), scratch)| {
         scratch.lend(|scratch| {
+            #[cfg(target_arch = "x86_64")]
             if geometry.convolve_in_vectors::<B>(x, [weight, bias], y, Start::Zero, &then) {
                 return;
             }

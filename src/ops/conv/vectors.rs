@@ -119,13 +119,14 @@ impl Geometry {
     }
 
     /// [`Geometry::convolve`], and what comes `then`, on elements in any order.
+    #[inline(never)]
     pub(super) fn convolve_in_vectors<B: Backend>(
         &self,
         image: &[B::Elem],
         [weight, bias]: [&[B::Elem]; 2],
         maps: &mut [B::Elem],
         start: Start,
-        then: impl Fn(&mut [B::Elem]),
+        then: &dyn Fn(&mut [B::Elem]),
     ) -> bool {
         let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs), self.layout()) else {
             return false;
@@ -205,6 +206,7 @@ impl Geometry {
     }
 
     /// [`Geometry::correlate_outputs`].
+    #[inline(never)]
     pub(super) fn correlate_in_vectors<B: Backend>(
         &self,
         image: &[B::Elem],
@@ -264,6 +266,7 @@ impl Geometry {
 
     /// [`Geometry::scatter`]: pixels that lie a stride apart see the same taps. Each of these adds a product to all of them, in the order
     /// in which the maps' pixels would.
+    #[inline(never)]
     pub(super) fn scatter_in_vectors<B: Backend>(
         &self,
         image: &mut [B::Elem],
@@ -465,7 +468,7 @@ mod tests {
         for start in [Start::Zero, Start::Output] {
             let (mut got, mut want) = (maps.clone(), maps.clone());
             let with_bias = if start == Start::Zero { &bias[..] } else { &[] };
-            if geometry.convolve_in_vectors::<B>(&image, [&weight, with_bias], &mut got, start, |_| {}) {
+            if geometry.convolve_in_vectors::<B>(&image, [&weight, with_bias], &mut got, start, &|_| {}) {
                 let start = if start == Start::Zero {
                     super::super::start_from_bias(&mut want, &bias, geometry.out_plane())
                 } else {
