@@ -71,7 +71,9 @@ vector!(__m256d of f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm25
 ///
 /// # Safety
 /// The machine has AVX. Eight lines of eight neighbours can be read, and written.
-#[inline(always)]
+// Inlined into a loop, it is given more pointers than there are registers.
+#[inline(never)]
+#[target_feature(enable = "avx")]
 pub(crate) unsafe fn transpose_8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
     use x86::{
         _mm_loadu_ps, _mm256_castps128_ps256, _mm256_insertf128_ps, _mm256_shuffle_ps, _mm256_storeu_ps,

@@ -72,10 +72,9 @@ impl<E: Real> Product<'_, E> {
         if self.rows.is_empty() {
             return;
         }
-        let furthest = |places: &mut dyn Iterator<Item = u32>| places.fold(0, u32::max) as usize;
-        let from = furthest(&mut self.rows.iter().map(|row| row.from));
-        let to = furthest(&mut self.rows.iter().map(|row| row.to));
-        let term = furthest(&mut self.terms.iter().copied());
+        let (from, to) = self.rows.iter().fold((0, 0), |(from, to), row| (row.from.max(from), row.to.max(to)));
+        let (from, to) = (from as usize, to as usize);
+        let term = self.terms.iter().fold(0, |most, &term| term.max(most)) as usize;
         let fits = from + term < self.left.len()
             && self.terms.len() * self.width <= self.panel.len()
             && (to + 1) * self.width <= self.result.len()

@@ -211,10 +211,15 @@ struct Planes {
 impl Planes {
     /// Copies elements of rows of all planes, with zeros for those outside; `distance` is that from a plane to the next where they go.
     fn gather<E: Real>(&self, from: &[E], rows: &Positions, columns: &Positions, to: &mut [E], distance: usize) {
-        let len = rows.count * columns.count;
-        if rows.inside.len() < rows.count || columns.inside.is_empty() {
-            let planes = to.chunks_mut(distance.max(1)).take(self.count);
-            planes.filter_map(|plane| plane.get_mut(..len)).for_each(|plane| plane.fill(E::ZERO));
+        // Rows that are not inside; runs see to what is beside them.
+        let inside = if columns.inside.is_empty() { 0..0 } else { rows.inside.clone() };
+        if inside.len() < rows.count {
+            for plane in to.chunks_mut(distance.max(1)).take(self.count) {
+                for rows in [0..inside.start, inside.end..rows.count] {
+                    let zeros = plane.get_mut(rows.start * columns.count..rows.end * columns.count);
+                    zeros.unwrap_or_default().fill(E::ZERO);
+                }
+            }
         }
         let runs = Runs {
             count: [self.count, rows.inside.len()],
