@@ -295,7 +295,8 @@ impl Geometry {
         let padded_rows = strides + vertical.spread();
         let (mut padded, mut weights, mut sums) =
             (Buffer::<_, IMAGE>::new(), Buffer::<_, WEIGHTS>::new(), Buffer::<_, PANEL>::new());
-        let (mut rows, mut terms) = (Buffer::<_, PANEL>::new(), Buffer::<_, PLACES>::new());
+        // A panel has four columns or more.
+        let (mut rows, mut terms) = (Buffer::<_, { PANEL / 4 }>::new(), Buffer::<_, PLACES>::new());
         let padded = padded.collect(repeat_n(B::Elem::ZERO, self.outputs * padded_rows * columns));
         let terms = &*terms.collect((0..self.outputs).map(|output| (output * padded_rows * columns) as u32));
         let (plane, samples) = (self.plane(), image.len() / self.image_len());
