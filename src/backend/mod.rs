@@ -26,6 +26,8 @@ pub(crate) use real::counted;
 pub use registry::{MatmulKernel, UpdateKernel, register_matmul_kernel, register_update_kernel};
 pub use tile::{Matrix, Start};
 
+#[cfg(target_arch = "x86_64")]
+use core::any::TypeId;
 use core::marker::PhantomData;
 
 /// An element type with its arithmetic.
@@ -278,6 +280,19 @@ impl<T: Real> Backend for Fused<T> {
     fn mul_add(a: T, b: T, c: T) -> T {
         a.fused_mul_add(b, c)
     }
+}
+
+/// Whether the arithmetic is [`Strict`] or [`Fast`], so that its terms may be written in instructions.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_ours<B: Backend>() -> bool {
+    let is = |backend| TypeId::of::<B>() == backend;
+    is_fused::<B>() || is(TypeId::of::<Strict<B::Elem>>()) || is(TypeId::of::<Fast<B::Elem>>())
+}
+
+/// Whether it is [`Fast`] on a machine that fuses.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn is_fused<B: Backend>() -> bool {
+    TypeId::of::<B>() == TypeId::of::<Fused<B::Elem>>()
 }
 
 #[cfg(test)]

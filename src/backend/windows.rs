@@ -6,7 +6,6 @@
 
 #![allow(unsafe_code)]
 
-use core::any::TypeId;
 use core::arch::x86_64;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -14,15 +13,13 @@ use core::mem::MaybeUninit;
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{Out, copy_matrix};
 use super::vector::Vector;
-use super::{Backend, Fast, Fused, Real, Strict};
+use super::{Backend, Real, is_fused, is_ours};
 
 /// Elements of a vector of the machine that products here are written for; 0 where there is none, or where the backend has products
 /// of its own.
 #[inline]
 pub(crate) fn lanes<B: Backend>() -> usize {
-    let is = |backend| TypeId::of::<B>() == backend;
-    let ours = is(TypeId::of::<Strict<B::Elem>>()) || is(TypeId::of::<Fast<B::Elem>>());
-    if ours { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
+    if is_ours::<B>() { dispatch::<B, _>(Lanes(PhantomData)) } else { 0 }
 }
 
 struct Lanes<E>(PhantomData<E>);
@@ -131,7 +128,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
-        let is_fused = TypeId::of::<C>() == TypeId::of::<Fused<E>>();
+        let is_fused = is_fused::<C>();
         // SAFETY: the caller has looked at all places; the machine has vectors of so many bytes.
         unsafe {
             match (VECTOR, size_of::<E>(), self.width * size_of::<E>() / VECTOR.max(1)) {
