@@ -40,6 +40,51 @@ pub(crate) struct Row {
     pub(crate) to: u32,
 }
 
+/// Rows of the left operand.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    places: &'a [Row],
+    /// The furthest places of all.
+    from: usize,
+    to: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn new(rows: &'a [Row]) -> Self {
+        let (from, to) = rows.iter().fold((0, 0), |(from, to), row| (row.from.max(from), row.to.max(to)));
+        Self { places: rows, from: from as usize, to: to as usize }
+    }
+
+    pub(crate) fn first(self, count: usize) -> Self {
+        Self { places: self.places.get(..count).unwrap_or(self.places), ..self }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.places.len()
+    }
+}
+
+/// Terms: their places from those of the rows on.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    places: &'a [u32],
+    furthest: usize,
+}
+
+impl<'a> Terms<'a> {
+    pub(crate) fn new(places: &'a [u32]) -> Self {
+        Self { places, furthest: places.iter().fold(0, |most, &place| place.max(most)) as usize }
+    }
+
+    pub(crate) fn first(self, count: usize) -> Self {
+        Self { places: self.places.get(..count).unwrap_or(self.places), ..self }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.places.len()
+    }
+}
+
 /// What happens to the sums of a row.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Sums<'a, E> {
@@ -55,8 +100,8 @@ pub(crate) enum Sums<'a, E> {
 /// [`lanes`] or twice that.
 pub(crate) struct Product<'a, E> {
     pub(crate) left: &'a [E],
-    pub(crate) rows: &'a [Row],
-    pub(crate) terms: &'a [u32],
+    pub(crate) rows: Rows<'a>,
+    pub(crate) terms: Terms<'a>,
     pub(crate) panel: &'a [E],
     pub(crate) width: usize,
     pub(crate) result: &'a mut [E],
@@ -66,15 +111,12 @@ pub(crate) struct Product<'a, E> {
 impl<E: Real> Product<'_, E> {
     /// Multiplies. Nothing is done where a place lies outside of its slice, which is a fault of the caller.
     pub(crate) fn run<B: Backend<Elem = E>>(self) {
-        if self.rows.is_empty() {
+        if self.rows.len() == 0 {
             return;
         }
-        let (from, to) = self.rows.iter().fold((0, 0), |(from, to), row| (row.from.max(from), row.to.max(to)));
-        let (from, to) = (from as usize, to as usize);
-        let term = self.terms.iter().fold(0, |most, &term| term.max(most)) as usize;
-        let fits = from + term < self.left.len()
+        let fits = self.rows.from + self.terms.furthest < self.left.len()
             && self.terms.len() * self.width <= self.panel.len()
-            && (to + 1) * self.width <= self.result.len()
+            && (self.rows.to + 1) * self.width <= self.result.len()
             && !matches!(self.sums, Sums::From(start) if start.len() < self.width);
         debug_assert!(fits, "{} rows of {} terms do not fit their slices", self.rows.len(), self.terms.len());
         if fits {
@@ -86,12 +128,12 @@ impl<E: Real> Product<'_, E> {
     /// All places lie within their slices, `W` vectors are as wide as the panel, and the machine has them.
     #[inline(always)]
     unsafe fn tiles<V: Vector, const M: usize, const MORE: usize, const W: usize>(self, is_fused: bool) {
-        let mut rows = self.rows;
+        let mut rows = self.rows.places;
         let operands: [*const V::Elem; 2] = [self.left.as_ptr().cast(), self.panel.as_ptr().cast()];
         let result = self.result.as_mut_ptr().cast();
         // SAFETY: the caller's promise.
         unsafe {
-            let (terms, zero) = (self.terms, [V::zero(); W]);
+            let (terms, zero) = (self.terms.places, [V::zero(); W]);
             let (start, add) = match self.sums {
                 Sums::From(start) => (Some(vectors(start.as_ptr().cast())), false),
                 Sums::Continue => (None, false),

@@ -9,7 +9,7 @@ use core::iter::repeat_n;
 use core::ops::Range;
 
 use super::{Geometry, Planes, Positions};
-use crate::backend::windows::{Buffer, Product, Row, Sums, lanes, transpose};
+use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes, transpose};
 use crate::backend::{Backend, Real, Start};
 
 /// Terms of a product, or pixels of a block of maps.
@@ -103,11 +103,39 @@ impl Geometry {
         })
     }
 
-    /// The places of the windows of a block's pixels in a padded block.
-    fn pixels_of(&self, layout: &Layout, block: &Block) -> impl Iterator<Item = u32> + use<> {
-        let (stride, width, columns) = (self.stride, layout.window[1], block.columns);
-        (0..block.rows)
+    /// The places of the windows of a block's pixels in a padded block, whose rows have so many columns.
+    fn pixels_of(&self, layout: &Layout, columns: usize) -> impl Iterator<Item = u32> + use<> {
+        let (stride, width) = (self.stride, layout.window[1]);
+        (0..layout.rows)
             .flat_map(move |row| (0..columns).map(move |column| (row * stride[0] * width + column * stride[1]) as u32))
+    }
+
+    /// Copies a block of some maps, so that pixels become rows of `width`.
+    fn maps_to_rows<B: Backend>(
+        &self,
+        block: &Block,
+        maps: &[B::Elem],
+        count: usize,
+        to: &mut [B::Elem],
+        width: usize,
+    ) {
+        for (at, from, len) in self.runs(block) {
+            transpose::<B>([count, len], &maps[at..], self.out_plane(), &mut to[from * width..], width);
+        }
+    }
+
+    /// The way back.
+    fn rows_to_maps<B: Backend>(
+        &self,
+        block: &Block,
+        from: &[B::Elem],
+        width: usize,
+        maps: &mut [B::Elem],
+        count: usize,
+    ) {
+        for (at, first, len) in self.runs(block) {
+            transpose::<B>([len, count], &from[first * width..], width, &mut maps[at..], self.out_plane());
+        }
     }
 
     /// The runs of neighbours that a block is on a plane: where each begins there, and in the block, and how long they are.
@@ -133,13 +161,15 @@ impl Geometry {
         };
         let (mut padded, mut panels, mut result) =
             (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
-        let (mut rows, mut terms) = (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let (mut rows, mut rows_at_the_edge, mut terms) =
+            (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let rows = Rows::new(rows.collect(enumerated(self.pixels_of(&layout, layout.columns))));
         let result = result.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
         let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
         for (group, channel) in self.parts(&layout) {
             let channels = layout.channels.min(self.channels - channel);
-            let terms = &*terms.collect(self.taps_of(channels, &layout));
+            let terms = Terms::new(terms.collect(self.taps_of(channels, &layout)));
             let at_once = PANEL / terms.len() / width * width;
             for first in (0..self.outputs).step_by(at_once) {
                 let outputs = at_once.min(self.outputs - first);
@@ -156,22 +186,18 @@ impl Geometry {
                     let maps = maps.get_mut((n * self.groups * self.outputs + first) * out_plane..).unwrap_or_default();
                     for block in self.blocks(&layout) {
                         self.pad(image.unwrap_or_default(), channels, &layout, &block, padded);
-                        let places = self.pixels_of(&layout, &block);
-                        let rows = &*rows.collect((0..).zip(places).map(|(to, from)| Row { from, to }));
+                        let rows = if block.columns == layout.columns {
+                            rows
+                        } else {
+                            Rows::new(rows_at_the_edge.collect(enumerated(self.pixels_of(&layout, block.columns))))
+                        };
+                        let rows = rows.first(block.rows * block.columns);
                         for (i, panel) in panels.chunks_exact(terms.len() * width).enumerate() {
                             let count = width.min(outputs - i * width);
                             let maps = maps.get_mut(i * width * out_plane..).unwrap_or_default();
                             let mut from = [B::Elem::ZERO; WIDEST];
                             let sums = if channel > 0 || start == Start::Output {
-                                for (at, from, len) in self.runs(&block) {
-                                    transpose::<B>(
-                                        [count, len],
-                                        &maps[at..],
-                                        out_plane,
-                                        &mut result[from * width..],
-                                        width,
-                                    );
-                                }
+                                self.maps_to_rows::<B>(&block, maps, count, result, width);
                                 Sums::Continue
                             } else {
                                 let bias = bias.iter().skip(first + i * width).take(count);
@@ -182,15 +208,7 @@ impl Geometry {
                             if channel + channels == self.channels {
                                 then(&mut result[..rows.len() * width]);
                             }
-                            for (at, from, len) in self.runs(&block) {
-                                transpose::<B>(
-                                    [len, count],
-                                    &result[from * width..],
-                                    width,
-                                    &mut maps[at..],
-                                    out_plane,
-                                );
-                            }
+                            self.rows_to_maps::<B>(&block, result, width, maps, count);
                         }
                     }
                 }
@@ -220,14 +238,15 @@ impl Geometry {
         };
         let (mut padded, mut panel, mut sums) =
             (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
-        let (mut rows, mut terms) = (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let (mut rows, mut terms, mut terms_at_the_edge) =
+            (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let terms = Terms::new(terms.collect(self.pixels_of(&layout, layout.columns)));
         let panel = panel.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
         let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
         for (group, channel) in self.parts(&layout) {
             let channels = layout.channels.min(self.channels - channel);
-            let places = self.taps_of(channels, &layout);
-            let rows = &*rows.collect((0..).zip(places).map(|(to, from)| Row { from, to }));
+            let rows = Rows::new(rows.collect(enumerated(self.taps_of(channels, &layout))));
             let at_once = PANEL / rows.len() / width * width;
             let group_start = (group * self.outputs).max(outputs.start);
             let group_end = ((group + 1) * self.outputs).min(outputs.end);
@@ -245,12 +264,14 @@ impl Geometry {
                     let maps = maps.get((n * self.groups * self.outputs + first) * out_plane..).unwrap_or_default();
                     for block in self.blocks(&layout) {
                         self.pad(image.unwrap_or_default(), channels, &layout, &block, padded);
-                        let terms = &*terms.collect(self.pixels_of(&layout, &block));
+                        let terms = if block.columns == layout.columns {
+                            terms
+                        } else {
+                            Terms::new(terms_at_the_edge.collect(self.pixels_of(&layout, block.columns)))
+                        };
+                        let terms = terms.first(block.rows * block.columns);
                         for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
-                            for (at, to, len) in self.runs(&block) {
-                                let maps = &maps[i * out_plane + at..];
-                                transpose::<B>([count, len], maps, out_plane, &mut panel[to * width..], width);
-                            }
+                            self.maps_to_rows::<B>(&block, &maps[i * out_plane..], count, panel, width);
                             let (left, panel) = (&*padded, &*panel);
                             Product { left, rows, terms, panel, width, result: sums, sums: Sums::Continue }.run::<B>();
                         }
@@ -298,7 +319,8 @@ impl Geometry {
         // A panel has four columns or more.
         let (mut rows, mut terms) = (Buffer::<_, { PANEL / 4 }>::new(), Buffer::<_, PLACES>::new());
         let padded = padded.collect(repeat_n(B::Elem::ZERO, self.outputs * padded_rows * columns));
-        let terms = &*terms.collect((0..self.outputs).map(|output| (output * padded_rows * columns) as u32));
+        let places = (0..self.outputs).map(|output| (output * padded_rows * columns) as u32);
+        let terms = Terms::new(terms.collect(places));
         let (plane, samples) = (self.plane(), image.len() / self.image_len());
         for first in (0..self.height).step_by(rows_at_once) {
             let height = rows_at_once.min(self.height - first);
@@ -347,6 +369,7 @@ impl Geometry {
                         for (y, x, seen_down, seen_across) in phases.clone() {
                             let (rows, others) = rest.split_at(seen_down.len() * seen_across.len());
                             rest = others;
+                            let rows = Rows::new(rows);
                             let mut how = if is_fresh { Sums::From(&[B::Elem::ZERO; WIDEST]) } else { Sums::Add };
                             // From the last tap down: the maps' rows ascend.
                             for (p, row) in vertical.taps(y).rev() {
@@ -365,6 +388,11 @@ impl Geometry {
         }
         true
     }
+}
+
+/// Rows from these places, to those of a result in their order.
+fn enumerated(places: impl Iterator<Item = u32>) -> impl Iterator<Item = Row> {
+    (0..).zip(places).map(|(to, from)| Row { from, to })
 }
 
 /// Which elements of the maps a pixel of the image is seen by, along an axis. Pixel `phase + u * stride` is seen at tap `t` by element
