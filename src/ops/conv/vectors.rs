@@ -45,13 +45,14 @@ struct Block {
 
 impl Geometry {
     /// The width of panels for so many outputs or channels.
-    fn panel_width<B: Backend>(count: usize) -> Option<usize> {
+    fn panel_width<B: Backend>(&self, count: usize) -> Option<usize> {
         #[cfg(feature = "std")]
         if crate::backend::registry::matmul_kernel::<B::Elem>().is_some() {
             return None;
         }
         let lanes = lanes::<B>();
-        if lanes == 0 || 2 * count < lanes {
+        let is_empty = self.plane() == 0 || self.out_plane() == 0 || self.stride.contains(&0);
+        if lanes == 0 || 2 * count < lanes || is_empty {
             return None;
         }
         Some(if count > lanes { 2 * lanes } else { lanes })
@@ -59,7 +60,7 @@ impl Geometry {
 
     fn layout(&self) -> Option<Layout> {
         let [down, across] = self.kernel;
-        if down * across == 0 || self.out_plane() == 0 {
+        if down * across == 0 {
             return None;
         }
         let columns = self.out_width.min(PLACES);
@@ -156,7 +157,7 @@ impl Geometry {
         start: Start,
         then: &dyn Fn(&mut [B::Elem]),
     ) -> bool {
-        let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs), self.layout()) else {
+        let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs), self.layout()) else {
             return false;
         };
         let (mut padded, mut panels, mut result) =
@@ -232,7 +233,7 @@ impl Geometry {
         outputs: Range<usize>,
         weight: &mut [B::Elem],
     ) -> bool {
-        let (Some(width), Some(layout)) = (Self::panel_width::<B>(self.outputs.min(outputs.len())), self.layout())
+        let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs.min(outputs.len())), self.layout())
         else {
             return false;
         };
@@ -297,7 +298,7 @@ impl Geometry {
     ) -> bool {
         let [down, across] = self.kernel;
         let (Some(wide), [Some(vertical), Some(horizontal)]) =
-            (Self::panel_width::<B>(self.channels), [0, 1].map(|axis| Shifts::new(self, axis)))
+            (self.panel_width::<B>(self.channels), [0, 1].map(|axis| Shifts::new(self, axis)))
         else {
             return false;
         };
