@@ -408,8 +408,11 @@ struct Shifts {
 }
 
 impl Shifts {
-    /// `None` where windows are so far apart that pixels between them are not seen, which is for columns.
+    /// `None` where windows are so far apart that pixels between them are not seen, or so large that there is no room for them here.
     fn new(geometry: &Geometry, axis: usize) -> Option<Self> {
+        if geometry.stride[axis] > PLACES || geometry.kernel[axis] > PLACES {
+            return None;
+        }
         let maps = [geometry.out_height, geometry.out_width][axis];
         let mut shifts = Self {
             kernel: geometry.kernel[axis],
