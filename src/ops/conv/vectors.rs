@@ -224,7 +224,7 @@ impl Geometry {
         (0..groups).flat_map(move |group| (0..channels).step_by(step).map(move |channel| (group, channel)))
     }
 
-    /// [`Geometry::correlate_outputs`].
+    /// [`Geometry::correlate`], for some outputs.
     #[inline(never)]
     pub(super) fn correlate_in_vectors<B: Backend>(
         &self,
