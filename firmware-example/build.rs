@@ -20,6 +20,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     fs::copy(&layout, out_dir.join("memory.x"))
         .map_err(|error| format!("no memory layout for {target}: {}: {error}", layout.display()))?;
 
+    if env::var_os("CARGO_FEATURE_STEPS").is_some() {
+        // Names of interrupt handlers, which these programs do not have.
+        fs::write(out_dir.join("device.x"), "")?;
+    }
+
     println!("cargo:rustc-link-search={}", out_dir.display());
     if env::var("CARGO_CFG_TARGET_ARCH")? == "riscv32" {
         // cortex-m-rt's link.x includes memory.x by itself, riscv-rt's expects it beforehand.

@@ -7,6 +7,20 @@ pub mod nets;
 #[cfg(feature = "bare")]
 mod train;
 
+/// Interrupts of the board, MPS2 AN386; none is switched on. A crate for a chip has such a table. Without one, cortex-m-rt's has the
+/// 240 that a core can have.
+const INTERRUPTS: usize = 32;
+
+unsafe extern "C" {
+    /// Of cortex-m-rt.
+    fn DefaultHandler();
+}
+
+// SAFETY: this is where a core looks for its handlers, behind those of the exceptions, and the name that cortex-m-rt expects.
+#[unsafe(link_section = ".vector_table.interrupts")]
+#[unsafe(no_mangle)]
+static __INTERRUPTS: [unsafe extern "C" fn(); INTERRUPTS] = [DefaultHandler; INTERRUPTS];
+
 #[cfg(not(feature = "bare"))]
 pub use measure::{give_up, run};
 #[cfg(feature = "bare")]
