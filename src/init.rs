@@ -2,13 +2,11 @@
 //!
 //! Every parameter has a generator of its own, seeded from the caller's seed and the parameter's name, so that its numbers
 //! depend neither on the batch size, nor on what else the network holds, nor on what is frozen. The generator is
-//! xoshiro256** (Blackman and Vigna, 2018), seeded by SplitMix64.
+//! xoshiro256**.
 
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256StarStar;
-
-use crate::backend::Real;
+use crate::backend::{Real, fill};
 use crate::graph::Name;
+use crate::random::Xoshiro256StarStar;
 use crate::shape::Shape;
 
 /// The distribution that a parameter is drawn from.
@@ -71,11 +69,11 @@ impl Init {
         seed: u64,
         normal: Option<Normal<E>>,
     ) {
-        let (fan_in, fan_out) = fans(shape);
+        let (fan_in, fan_out) = fans(data.len(), shape);
         let (variance, fan) = match self {
-            Self::Zeros => return data.fill(E::ZERO),
-            Self::Ones => return data.fill(E::ONE),
-            Self::Constant { single, double } => return data.fill(E::choose(single, double)),
+            Self::Zeros => return fill(data, E::ZERO),
+            Self::Ones => return fill(data, E::ONE),
+            Self::Constant { single, double } => return fill(data, E::choose(single, double)),
             Self::HeUniform => (6, fan_in),
             Self::XavierUniform => (6, fan_in + fan_out),
             Self::HeNormal => (2, fan_in),
@@ -99,13 +97,15 @@ impl Init {
 /// in flash.
 pub(crate) type Normal<E> = fn(&mut [E], E, Xoshiro256StarStar);
 
-fn fans(shape: Shape) -> (usize, usize) {
+/// The fan-in and the fan-out of a tensor of so many elements.
+fn fans(len: usize, shape: Shape) -> (usize, usize) {
     match shape.rank() {
-        0 | 1 => (shape.len(), shape.len()),
-        rank => (shape.product(1, rank), shape.axis(0) * shape.product(2, rank)),
+        0 | 1 => (len, len),
+        _ => (len / shape.axis(0).max(1), len / shape.axis(1).max(1)),
     }
 }
 
+#[inline]
 fn generator(name: Name<'_>, seed: u64) -> Xoshiro256StarStar {
     // FNV-1a of the name.
     let hash = name
@@ -114,7 +114,7 @@ fn generator(name: Name<'_>, seed: u64) -> Xoshiro256StarStar {
     Xoshiro256StarStar::seed_from_u64(seed ^ hash)
 }
 
-fn uniform<E: Real>(data: &mut [E], bound: E, mut random: impl RngCore) {
+fn uniform<E: Real>(data: &mut [E], bound: E, mut random: Xoshiro256StarStar) {
     for x in data {
         let unit = E::unit(random.next_u64());
         *x = (unit + unit - E::ONE) * bound;

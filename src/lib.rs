@@ -72,6 +72,7 @@ pub mod ops;
 pub mod optim;
 pub mod plan;
 pub mod program;
+mod random;
 pub mod shape;
 pub mod tape;
 #[cfg(any(feature = "alloc", test))]

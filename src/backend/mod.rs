@@ -179,7 +179,7 @@ pub trait Backend: Copy + 'static {
         b: &[Self::Elem],
         f: impl Fn(Self::Elem, Self::Elem, Self::Elem) -> Self::Elem,
     ) -> Self::Elem {
-        let mut lanes = [Self::Elem::ZERO; 8];
+        let mut lanes = no_sums();
         let (a_blocks, a_tail) = a.as_chunks::<8>();
         let (b_blocks, b_tail) = b.as_chunks::<8>();
         for (a, b) in a_blocks.iter().zip(b_blocks) {
@@ -222,8 +222,22 @@ pub trait Backend: Copy + 'static {
     }
 }
 
-/// The sum of the partial sums of [`Backend::sum_pairs`].
+/// Sets all elements. One copy serves a microcontroller, and no general `memset` has to be linked.
+#[cfg_attr(target_os = "none", inline(never))]
+pub(crate) fn fill<E: Real>(x: &mut [E], value: E) {
+    x.fill(value);
+}
+
+/// Partial sums of [`Backend::sum_pairs`] at their start. On a microcontroller the compiler must not see that they are zeros: it would
+/// link a general `memset`.
 #[inline(always)]
+pub(crate) fn no_sums<E: Real>() -> [E; 8] {
+    [if cfg!(target_os = "none") { core::hint::black_box(E::ZERO) } else { E::ZERO }; 8]
+}
+
+/// The sum of the partial sums of [`Backend::sum_pairs`].
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
 pub(crate) fn tree<E: Real>([l0, l1, l2, l3, l4, l5, l6, l7]: [E; 8]) -> E {
     ((l0 + l4) + (l2 + l6)) + ((l1 + l5) + (l3 + l7))
 }

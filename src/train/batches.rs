@@ -2,13 +2,11 @@
 
 use alloc::vec::Vec;
 
-use rand_core::{RngCore, SeedableRng};
-use rand_xoshiro::Xoshiro256StarStar;
-
 use super::Dataset;
 use crate::backend::Real;
 use crate::compiled::Input;
 use crate::layer::batched;
+use crate::random::Xoshiro256StarStar;
 
 /// What becomes of the samples that do not fill a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
