@@ -10,7 +10,7 @@ use super::panel::{self, Out};
 use super::threads::{self, Each};
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp;
-use super::{Backend, Real};
+use super::{Backend, Real, fill};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
 #[derive(Clone, Copy, Debug)]
@@ -78,10 +78,14 @@ pub(super) fn is_single<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
 }
 
-/// How far the last element of an `outer x inner` matrix lies from its first, plus one; `None` beyond `usize`.
-fn extent(outer: usize, inner: usize, row: usize, col: usize) -> Option<usize> {
-    let last = (outer - 1).checked_mul(row)?.checked_add((inner - 1).checked_mul(col)?)?;
-    last.checked_add(1)
+/// Whether an `outer x inner` matrix lies within so many elements.
+#[cfg_attr(target_os = "none", inline(never))]
+fn fits(outer: usize, inner: usize, row: usize, col: usize, len: usize) -> bool {
+    let last = |count: usize, stride: usize| count.checked_sub(1)?.checked_mul(stride);
+    match (last(outer, row), last(inner, col)) {
+        (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < len),
+        _ => false,
+    }
 }
 
 /// See [`Backend::matmul`]. Slices that are too short for the sizes are a fault of the caller, on which nothing is
@@ -100,14 +104,15 @@ pub(crate) fn matmul<B: Backend>(
     }
     if k == 0 {
         if start == Start::Zero {
-            c.chunks_mut(c_row.max(1)).take(m).for_each(|row| row.iter_mut().take(n).for_each(|c| *c = B::Elem::ZERO));
+            c.chunks_mut(c_row.max(1))
+                .take(m)
+                .for_each(|row| fill(row.get_mut(..n).unwrap_or_default(), B::Elem::ZERO));
         }
         return;
     }
-    let fits = |extent: Option<usize>, len: usize| extent.is_some_and(|extent| extent <= len);
-    let all_fit = fits(extent(m, k, a.row, a.col), a.data.len())
-        && fits(extent(k, n, b.row, b.col), b.data.len())
-        && fits(extent(m, n, c_row, 1), c.len())
+    let all_fit = fits(m, k, a.row, a.col, a.data.len())
+        && fits(k, n, b.row, b.col, b.data.len())
+        && fits(m, n, c_row, 1, c.len())
         && (m == 1 || c_row >= n);
     debug_assert!(all_fit, "matmul: {m} x {n} x {k} does not fit its slices");
     if !all_fit {

@@ -14,7 +14,7 @@ use super::loss::{self, Terms, share};
 use super::runs::{for_each_run, map_in_blocks};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Real};
+use crate::backend::{Backend, Real, no_sums, tree};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
@@ -176,6 +176,7 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
             let weights = smoothing.of_row::<T>(target, classes, Row::of(x));
+            let mut lanes = no_sums();
             x.for_each(|class, x| {
                 let below = *x - largest;
                 let weight = weights(class);
@@ -184,11 +185,16 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
                     of_targets = B::mul_add(weight, below, of_targets);
                 }
                 *x = if VECTOR == 0 { B::exp(below) } else { below };
+                if VECTOR == 0
+                    && let Some(lane) = lanes.get_mut(class % 8)
+                {
+                    *lane += *x;
+                }
             });
             if VECTOR > 0 {
                 x.map_on::<VECTOR>(B::exp);
             }
-            let sum = x.sum(|x, _| x, &[]);
+            let sum = if VECTOR > 0 { x.sum(|x, _| x, &[]) } else { tree(lanes) };
             let scale = B::Elem::ONE / sum;
             x.map(|p| p * scale);
             terms.push(total * B::ln(sum) - of_targets);

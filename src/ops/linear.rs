@@ -134,17 +134,27 @@ crate::tape::methods! {
     linear(x, weight; bias)() => (op(), spec(x, weight, bias))
 }
 
-fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+fn forward<B: Backend>(mut call: ForwardCall<'_, B::Elem>) {
     let [rows, features, outputs, ..] = call.args.lengths();
     let [x, weight, bias] = call.x;
     if !bias.is_empty() {
-        for y in call.y.chunks_exact_mut(outputs.max(1)) {
-            y.iter_mut().zip(bias).for_each(|(y, &b)| *y = b);
-        }
+        start_from_bias(&mut call);
     }
     let x = Matrix { data: x, row: features, col: 1 };
     let weight = Matrix { data: weight, row: 1, col: features };
     B::matmul([rows, outputs, features], x, weight, call.y, outputs, Start::adding(!bias.is_empty()));
+}
+
+/// Writes the bias to every row of the output. It takes the call, since a microcontroller's compiler would make of two slices as
+/// operands a call of `memcpy`, which is large.
+#[cfg_attr(target_os = "none", inline(never))]
+fn start_from_bias<E: Real>(call: &mut ForwardCall<'_, E>) {
+    let bias = call.x[2];
+    for y in call.y.chunks_exact_mut(bias.len().max(1)) {
+        let ((y, y_rest), (b, b_rest)) = (y.as_chunks_mut::<4>(), bias.as_chunks::<4>());
+        y.iter_mut().zip(b).for_each(|(y, b)| *y = *b);
+        y_rest.iter_mut().zip(b_rest).for_each(|(y, &b)| *y = b);
+    }
 }
 
 /// The same with a rectified linear unit.
@@ -170,7 +180,13 @@ fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {
 }
 
 fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    let [_, _, outputs, ..] = call.args.lengths();
+    let [rows, _, outputs, ..] = call.args.lengths();
+    if cfg!(target_os = "none") {
+        // A product with a row of ones, which is one number: code that a microcontroller has anyway.
+        let ones = Matrix { data: &[B::Elem::ONE], row: 0, col: 0 };
+        let dy = Matrix { data: call.dy, row: outputs, col: 1 };
+        return B::matmul([1, outputs, rows], ones, dy, call.dx, outputs, Start::adding(call.add));
+    }
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }

@@ -5,7 +5,7 @@
 //! that. So backward is one product per element, and the same kernel for all of them.
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Spec};
-use crate::backend::{Backend, Real, tree};
+use crate::backend::{Backend, Real, no_sums, tree};
 use crate::error::ShapeError;
 use crate::shape::Shape;
 
@@ -57,7 +57,7 @@ pub(super) struct Terms<'y, E> {
 impl<'y, E: Real> Terms<'y, E> {
     pub(super) fn new(args: &Args, y: &'y mut [E]) -> Self {
         let [_, _, each, divisor, ..] = args.lengths();
-        Self { y, each: each == 1, divisor, lanes: [E::ZERO; 8], count: 0 }
+        Self { y, each: each == 1, divisor, lanes: no_sums(), count: 0 }
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What softmax and its kin share: walking the runs of elements along one axis.
 
 use super::{Args, Spec};
-use crate::backend::{Real, tree};
+use crate::backend::{Real, no_sums, tree};
 use crate::error::ShapeError;
 use crate::shape::Shape;
 
@@ -70,10 +70,10 @@ impl<E: Real> Run<'_, E> {
         self.places().filter_map(|place| x.get(place).copied())
     }
 
-    /// The largest element; NaN where there is one.
+    /// The largest element. Where there is a NaN it may be another one: what is added up over the run is NaN then anyway.
     #[inline(always)]
     pub(super) fn largest(&self) -> E {
-        self.iter(self.data).fold(-E::INFINITY, E::maximum)
+        self.iter(self.data).fold(-E::INFINITY, |largest, x| if x <= largest { largest } else { x })
     }
 
     /// The sum of `f` over the run and the same run of `other`, in the order of [`Backend::sum_pairs`].
@@ -81,7 +81,7 @@ impl<E: Real> Run<'_, E> {
     /// [`Backend::sum_pairs`]: crate::backend::Backend::sum_pairs
     #[inline(always)]
     pub(super) fn sum(&self, f: impl Fn(E, E) -> E, other: &[E]) -> E {
-        let mut lanes = [E::ZERO; 8];
+        let mut lanes = no_sums();
         for (i, place) in self.places().enumerate() {
             if let (Some(lane), Some(&x)) = (lanes.get_mut(i % 8), self.data.get(place)) {
                 *lane += f(x, other.get(place).copied().unwrap_or_default());

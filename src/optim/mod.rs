@@ -105,7 +105,7 @@ impl SettingError {
 
     /// Learning rates and epsilons.
     pub(crate) fn unless_not_negative<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
-        Self::unless(value.is_finite() && value >= E::ZERO, rule, value)
+        Self::unless(value >= E::ZERO && value < E::INFINITY, rule, value)
     }
 
     /// Decay rates.

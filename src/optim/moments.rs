@@ -78,14 +78,13 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
         Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
         _ => Default::default(),
     };
-    let moments = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
+    let [a, b, c] = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];
     let params = params.get_mut(range.clone()).unwrap_or_default();
     #[cfg(feature = "std")]
     if let Some(kernel) = crate::backend::registry::update_kernel::<B, O>() {
-        return kernel(coefficients, group, params, grads, moments);
+        return kernel(coefficients, group, params, grads, [a, b, c]);
     }
-    let [a, b, c] = moments.map(|slot| Each(slot, 1));
-    let data = ((Each(params, 1), Each(grads, 1)), (a, b, c));
+    let data = ((Each(params, 1), Each(grads, 1)), (Each(a, 1), Each(b, 1), Each(c, 1)));
     share(parts(grads.len()), ELEMENTS_OF_A_PART, 0..grads.len(), data, &|_, ((params, grads), (a, b, c))| {
         let (params, grads, moments) = (params.0, grads.0, [a.0, b.0, c.0]);
         dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
