@@ -31,39 +31,59 @@ macro_rules! products {
     };
 }
 
-/// What a column of tiles reads and writes; strides are in bytes.
+/// One term of a tile whose operands are neighbours along their sides.
+macro_rules! term_of_neighbours {
+    () => {
+        concat!(
+            "vldmia r0, {{s16-s19}}\n",
+            "add r0, r1\n",
+            "vldmia r5, {{s20-s23}}\n",
+            "add r5, r3\n",
+            products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
+        )
+    };
+}
+
+/// Tiles that lie below one another, as the instructions read them. Strides are in bytes.
 #[repr(C)]
 struct Tiles {
     to: *mut f32,
     to_row: usize,
-    /// What the sums start from.
-    from: *const f32,
-    from_row: usize,
-    k: usize,
     a: *const f32,
     a_side: usize,
     a_step: usize,
     b: *const f32,
     b_side: usize,
     b_step: usize,
-    count: usize,
+    k: usize,
+    /// Whether to add to what is there.
+    keep: usize,
 }
 
 impl Tiles {
-    /// Rows of `a`, four for each tile, times four columns of `b`, added to `from`; `a`, `from` and `to` move on. Elements have to be
-    /// neighbours along `k`, or along the operand's side of the result, and `b`'s along its side unless `a`'s are neighbours along
-    /// `k`.
+    /// Rows of `a`, four for each of `count` tiles, times four columns of `b`, or times one where its side is 0; `a` and `to` move on.
+    /// Of four columns elements have to be neighbours along `k`, or along the operand's side of the result, and `b`'s along its side
+    /// unless `a`'s are along `k`.
     ///
     /// # Safety
-    /// `k` columns of the rows, `k` rows of the columns and the rows of four neighbours of `from` can be read, those of `to` written.
-    /// `k` and `count` are at least 1.
+    /// `k` columns of the rows and `k` rows of the columns can be read, the tiles written. `k` and `count` are at least 1.
     #[inline(never)]
-    unsafe fn run(&mut self) {
+    unsafe fn run(&mut self, count: usize) {
         // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.
         unsafe {
             asm!(
                 "1:",
-                "ldrd r0, r1, [r12, #8]",
+                "ldrd r0, r1, [r12]",
+                "ldrd r4, r2, [r12, #32]",
+                "ldrd r5, r10, [r12, #20]",
+                "ldr r3, [r12, #28]",
+                "cmp r10, #0",
+                "beq 20f",
+                "cbnz r2, 2f",
+                "adr r0, 29f",
+                "vldmia r0, {{s0-s15}}",
+                "b 3f",
+                "2:",
                 "vldmia r0, {{s0-s3}}",
                 "add r0, r1",
                 "vldmia r0, {{s4-s7}}",
@@ -71,66 +91,55 @@ impl Tiles {
                 "vldmia r0, {{s8-s11}}",
                 "add r0, r1",
                 "vldmia r0, {{s12-s15}}",
-                "add r0, r1",
-                "str r0, [r12, #8]",
-                "ldrd r4, r0, [r12, #16]",
-                "ldrd r8, r1, [r12, #24]",
-                "ldrd r5, r10, [r12, #32]",
-                "ldr r3, [r12, #40]",
+                "3:",
+                "ldrd r0, r8, [r12, #8]",
+                "ldr r1, [r12, #16]",
                 "cmp r8, #4",
                 "it eq",
                 "cmpeq r10, #4",
                 "bne 4f",
-                // Both are neighbours along their sides. An odd number of terms starts in the middle.
-                "tst r4, #1",
-                "bne 3f",
-                "2:",
-                "vldmia r0, {{s16-s19}}",
-                "add r0, r1",
-                "vldmia r5, {{s20-s23}}",
-                "add r5, r3",
-                products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
+                // Both are neighbours along their sides. What exceeds a multiple of four terms starts within the loop.
+                "lsls r2, r4, #31",
+                "bcs 2f",
+                "bmi 7f",
+                "5:",
+                term_of_neighbours!(),
                 "3:",
-                "vldmia r0, {{s16-s19}}",
-                "add r0, r1",
-                "vldmia r5, {{s20-s23}}",
-                "add r5, r3",
-                products!("s16", "s17", "s18", "s19"; "s20", "s21", "s22", "s23"),
-                "subs r4, #2",
-                "bhi 2b",
+                term_of_neighbours!(),
+                "6:",
+                term_of_neighbours!(),
+                "7:",
+                term_of_neighbours!(),
+                "subs r4, #4",
+                "bhi 5b",
                 "b 9f",
-                // `a`'s are neighbours along `k`, so that two terms are loaded at once.
+                "2:",
+                "bmi 3b",
+                "b 6b",
+                // `a`'s are neighbours along `k`.
                 "4:",
                 "add r1, r0, r8",
                 "add r2, r1, r8",
+                "add r8, r2",
                 "cmp r10, #4",
                 "bne 6f",
-                "add r8, r8, r2",
-                "subs r4, #1",
-                "beq 7f",
                 "5:",
-                "vldmia r0!, {{s16-s17}}",
-                "vldmia r1!, {{s18-s19}}",
-                "vldmia r2!, {{s20-s21}}",
-                "vldmia r8!, {{s22-s23}}",
                 "vldmia r5, {{s24-s27}}",
                 "add r5, r3",
-                products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
-                "vldmia r5, {{s24-s27}}",
-                "add r5, r3",
-                products!("s17", "s19", "s21", "s23"; "s24", "s25", "s26", "s27"),
-                "subs r4, #2",
-                "bhi 5b",
-                "bne 9f",
-                "7:",
-                "vldmia r5, {{s24-s27}}",
-                "b 8f",
-                // So are `b`'s.
+                "8:",
+                "vldmia r0!, {{s16}}",
+                "vldmia r1!, {{s17}}",
+                "vldmia r2!, {{s18}}",
+                "vldmia r8!, {{s19}}",
+                products!("s16", "s17", "s18", "s19"; "s24", "s25", "s26", "s27"),
+                "subs r4, #1",
+                "bne 5b",
+                "b 9f",
+                // So are `b`'s, and two terms are loaded at once.
                 "6:",
-                "add r8, r8, r2",
                 "add r3, r5, r10",
                 "add r9, r3, r10",
-                "add r10, r10, r9",
+                "add r10, r9",
                 "subs r4, #1",
                 "beq 7f",
                 "6:",
@@ -153,18 +162,14 @@ impl Tiles {
                 "subs r4, #2",
                 "bhi 6b",
                 "bne 9f",
+                // The last of an odd number.
                 "7:",
                 "vldr s24, [r5]",
                 "vldr s25, [r3]",
                 "vldr s26, [r9]",
                 "vldr s27, [r10]",
-                // The last of an odd number of terms.
-                "8:",
-                "vldr s16, [r0]",
-                "vldr s18, [r1]",
-                "vldr s20, [r2]",
-                "vldr s22, [r8]",
-                products!("s16", "s18", "s20", "s22"; "s24", "s25", "s26", "s27"),
+                "movs r4, #1",
+                "b 8b",
                 "9:",
                 "ldrd r0, r1, [r12]",
                 "vstmia r0, {{s0-s3}}",
@@ -174,16 +179,74 @@ impl Tiles {
                 "vstmia r0, {{s8-s11}}",
                 "add r0, r1",
                 "vstmia r0, {{s12-s15}}",
+                "28:",
                 "add r0, r1",
                 "str r0, [r12]",
-                "ldrd r0, r1, [r12, #20]",
+                "ldrd r0, r1, [r12, #8]",
                 "add r0, r0, r1, lsl #2",
-                "str r0, [r12, #20]",
-                "ldr r0, [r12, #44]",
-                "subs r0, #1",
-                "str r0, [r12, #44]",
+                "str r0, [r12, #8]",
+                "subs lr, #1",
                 "bne 1b",
+                "b 30f",
+                // One column.
+                "20:",
+                "cbnz r2, 2f",
+                "adr r0, 29f",
+                "movs r1, #0",
+                "2:",
+                "vldr s0, [r0]",
+                "add r0, r1",
+                "vldr s1, [r0]",
+                "add r0, r1",
+                "vldr s2, [r0]",
+                "add r0, r1",
+                "vldr s3, [r0]",
+                "ldrd r0, r2, [r12, #8]",
+                "ldr r1, [r12, #16]",
+                "cmp r2, #4",
+                "bne 22f",
+                "21:",
+                "vldmia r0, {{s20-s23}}",
+                "add r0, r1",
+                "vldr s16, [r5]",
+                "add r5, r3",
+                products!(@row "s16"; "s0", "s1", "s2", "s3"; "s20", "s21", "s22", "s23"),
+                "subs r4, #1",
+                "bne 21b",
+                "b 24f",
+                "22:",
+                "sub r1, r1, r2, lsl #1",
+                "subs r1, r1, r2",
+                "23:",
+                "vldr s20, [r0]",
+                "add r0, r2",
+                "vldr s21, [r0]",
+                "add r0, r2",
+                "vldr s22, [r0]",
+                "add r0, r2",
+                "vldr s23, [r0]",
+                "add r0, r1",
+                "vldr s16, [r5]",
+                "add r5, r3",
+                products!(@row "s16"; "s0", "s1", "s2", "s3"; "s20", "s21", "s22", "s23"),
+                "subs r4, #1",
+                "bne 23b",
+                "24:",
+                "ldrd r0, r1, [r12]",
+                "vstr s0, [r0]",
+                "add r0, r1",
+                "vstr s1, [r0]",
+                "add r0, r1",
+                "vstr s2, [r0]",
+                "add r0, r1",
+                "vstr s3, [r0]",
+                "b 28b",
+                ".balign 4",
+                "29:",
+                ".zero 64",
+                "30:",
                 in("r12") self,
+                inout("lr") count => _,
                 out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r8") _, out("r9") _, out("r10") _,
                 out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
                 out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _,
@@ -193,123 +256,54 @@ impl Tiles {
     }
 }
 
-/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds: in tiles, and line by line
-/// what is left over.
+/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds. Rows are taken four at a time,
+/// with four columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
 ///
 /// # Safety
 /// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
+#[inline(always)]
 pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize, keep: bool) {
     const ELEMENT: usize = size_of::<f32>();
-    static ZEROS: [f32; SIDE] = [0.0; SIDE];
-
-    let taken = if b.side == 1 { a.side == 1 || a.step == 1 } else { a.step == 1 && b.step == 1 };
-    let (in_tiles, columns) = if m < SIDE || !taken { (0, n) } else { (m / SIDE * SIDE, n / SIDE * SIDE) };
-    // SAFETY: tiles and lines stay within the matrices.
+    let has_tiles = if b.side == 1 { a.side == 1 || a.step == 1 } else { b.side > 0 && a.step == 1 && b.step == 1 };
+    let mut tiles = Tiles {
+        to: c,
+        to_row: c_row * ELEMENT,
+        a: a.at,
+        a_side: a.side * ELEMENT,
+        a_step: a.step * ELEMENT,
+        b: b.at,
+        b_side: b.side * ELEMENT,
+        b_step: b.step * ELEMENT,
+        k,
+        keep: keep.into(),
+    };
+    // SAFETY: what is read and written lies within the matrices.
     unsafe {
-        if in_tiles > 0 {
-            for j in (0..columns).step_by(SIDE) {
-                let (b_at, to) = (b.skip(j).at, c.add(j));
-                let (from, from_row) = if keep { (to.cast_const(), c_row) } else { (ZEROS.as_ptr(), 0) };
-                Tiles {
-                    to,
-                    to_row: c_row * ELEMENT,
-                    from,
-                    from_row: from_row * ELEMENT,
-                    k,
-                    a: a.at,
-                    a_side: a.side * ELEMENT,
-                    a_step: a.step * ELEMENT,
-                    b: b_at,
-                    b_side: b.side * ELEMENT,
-                    b_step: b.step * ELEMENT,
-                    count: in_tiles / SIDE,
-                }
-                .run();
+        let mut j = 0;
+        while j < n && m >= SIDE {
+            let is_wide = has_tiles && n - j >= SIDE;
+            (tiles.to, tiles.a, tiles.b) = (c.add(j), a.at, b.skip(j).at);
+            tiles.b_side = if is_wide { b.side * ELEMENT } else { 0 };
+            tiles.run(m / SIDE);
+            j += if is_wide { SIDE } else { 1 };
+        }
+        tiles.b_side = 0;
+        tiles.a_step = b.step * ELEMENT;
+        tiles.b_step = a.step * ELEMENT;
+        for i in m / SIDE * SIDE..m {
+            (tiles.a, tiles.a_side) = (b.at, b.side * ELEMENT);
+            tiles.b = a.skip(i).at;
+            (tiles.to, tiles.to_row) = (c.add(i * c_row), ELEMENT);
+            if n >= SIDE {
+                tiles.run(n / SIDE);
+            }
+            // Tiles of one element, four times. `a` and `to` have moved to the first one.
+            (tiles.a_side, tiles.to_row) = (0, 0);
+            for _ in 0..n % SIDE {
+                tiles.run(1);
+                (tiles.a, tiles.to) = (tiles.a.wrapping_add(b.side), tiles.to.wrapping_add(1));
             }
         }
-        for i in in_tiles..m {
-            line(k, columns, a.skip(i), b, c.add(i * c_row), 1, keep);
-        }
-        for j in columns..n {
-            line(k, m, b.skip(j), a, c.add(j), c_row, keep);
-        }
-    }
-}
-
-/// `count` elements of the product that have one operand's row or column in common: `one`. The others' are those of `each`, and
-/// the results lie `c_side` apart.
-///
-/// # Safety
-/// As [`product`].
-#[inline(never)]
-unsafe fn line(k: usize, count: usize, one: Walk<f32>, each: Walk<f32>, c: *mut f32, c_side: usize, keep: bool) {
-    // Four at once, of which the last begin further back where fewer are left, or one by one.
-    let (lanes, side) = if count < SIDE { (1, 0) } else { (SIDE, each.side) };
-    // SAFETY: the caller's promise.
-    unsafe {
-        for at in (0..count).step_by(lanes) {
-            let first = at.min(count - lanes);
-            let mut sums = [0.0; SIDE];
-            if keep {
-                (0..lanes).for_each(|i| sums[i] = *c.add((first + i) * c_side));
-            }
-            dots(k, one, Walk { side, ..each.skip(first) }, &mut sums);
-            (at - first..lanes).for_each(|i| *c.add((first + i) * c_side) = sums[i]);
-        }
-    }
-}
-
-/// Adds the products of `one` with four of `each` to the sums.
-///
-/// # Safety
-/// `k` elements of the five can be read, and `k` is at least 1.
-#[inline(always)]
-unsafe fn dots(k: usize, one: Walk<f32>, each: Walk<f32>, sums: &mut [f32; SIDE]) {
-    let [side, step, one_step] = [each.side, each.step, one.step].map(|n| n * size_of::<f32>());
-    // SAFETY: the instructions read what the caller promises, and the sums.
-    unsafe {
-        asm!(
-            "vldmia {sums}, {{s0-s3}}",
-            "cmp {side}, #4",
-            "bne 3f",
-            "2:",
-            "vldr s4, [{one}]",
-            "add {one}, {one}, {one_step}",
-            "vldmia {each}, {{s5-s8}}",
-            "add {each}, {each}, {step}",
-            products!(@row "s4"; "s0", "s1", "s2", "s3"; "s5", "s6", "s7", "s8"),
-            "subs {k}, {k}, #1",
-            "bne 2b",
-            "b 4f",
-            "3:",
-            "sub {step}, {step}, {side}, lsl #1",
-            "sub {step}, {step}, {side}",
-            "2:",
-            "vldr s4, [{one}]",
-            "add {one}, {one}, {one_step}",
-            "vldr s5, [{each}]",
-            "add {each}, {each}, {side}",
-            "vldr s6, [{each}]",
-            "add {each}, {each}, {side}",
-            "vldr s7, [{each}]",
-            "add {each}, {each}, {side}",
-            "vldr s8, [{each}]",
-            "add {each}, {each}, {step}",
-            products!(@row "s4"; "s0", "s1", "s2", "s3"; "s5", "s6", "s7", "s8"),
-            "subs {k}, {k}, #1",
-            "bne 2b",
-            "4:",
-            "vstmia {sums}, {{s0-s3}}",
-            sums = in(reg) sums,
-            one = inout(reg) one.at => _,
-            one_step = in(reg) one_step,
-            each = inout(reg) each.at => _,
-            side = in(reg) side,
-            step = inout(reg) step => _,
-            k = inout(reg) k => _,
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
-            options(nostack),
-        );
     }
 }
 
@@ -388,39 +382,39 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut
     8 * eights
 }
 
-/// Whether all elements are finite, for a multiple of eight of them from the first on, and how many those are; none where the elements
-/// are no `f32`.
+/// Adds the products of these numbers and `s16` to `s17`.
+macro_rules! add_products {
+    ($($x:literal)*) => {
+        concat!($("vmla.f32 s17, ", $x, ", s16\n",)*)
+    };
+}
+
+/// Whether all elements are finite, for a multiple of sixteen of them from the first on, and how many those are; none where the
+/// elements are no `f32`.
 pub(super) fn finite_prefix<E: Real>(x: &[E]) -> (bool, usize) {
-    let eights = x.len() / 8;
-    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
+    let blocks = x.len() / 16;
+    if blocks == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
         return (true, 0);
     }
     let mut sum = 0.0_f32;
-    // SAFETY: the elements are `f32`, and the pointer moves over `8 eights` of them, which the slice has.
+    // SAFETY: the elements are `f32`, and the pointer moves over `16 blocks` of them, which the slice has.
     unsafe {
         asm!(
-            "vldr s9, [{sum}]",
-            "vldr s8, [{sum}]",
+            "vldr s16, [{sum}]",
+            "vldr s17, [{sum}]",
             "2:",
-            "vldmia {x}!, {{s0-s7}}",
+            "vldmia {x}!, {{s0-s15}}",
             // What is finite gives zero when multiplied by it, and nothing else does.
-            "vmla.f32 s8, s0, s9",
-            "vmla.f32 s8, s1, s9",
-            "vmla.f32 s8, s2, s9",
-            "vmla.f32 s8, s3, s9",
-            "vmla.f32 s8, s4, s9",
-            "vmla.f32 s8, s5, s9",
-            "vmla.f32 s8, s6, s9",
-            "vmla.f32 s8, s7, s9",
-            "subs {eights}, {eights}, #1",
+            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "s12" "s13" "s14" "s15"),
+            "subs {blocks}, {blocks}, #1",
             "bne 2b",
-            "vstr s8, [{sum}]",
+            "vstr s17, [{sum}]",
             sum = in(reg) &raw mut sum,
             x = inout(reg) x.as_ptr() => _,
-            eights = inout(reg) eights => _,
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
+            blocks = inout(reg) blocks => _,
+            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _, out("d8") _,
             options(nostack),
         );
     }
-    (sum == 0.0, x.len() / 8 * 8)
+    (sum == 0.0, 16 * (x.len() / 16))
 }
