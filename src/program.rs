@@ -4,7 +4,7 @@
 //! it allocates nothing, grows nothing and does not panic.
 
 use crate::backend::dispatch::first_not_finite;
-use crate::backend::{Backend, Real, Strict};
+use crate::backend::{Backend, Real, Strict, fill};
 use crate::init::Normal;
 use crate::ops::Args;
 use crate::optim::{self, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
@@ -12,6 +12,7 @@ use crate::plan::NotFinite;
 
 mod error;
 mod memory;
+mod operands;
 mod step;
 mod tables;
 
@@ -19,8 +20,8 @@ pub use error::RunError;
 pub use memory::{Memory, Space};
 pub(crate) use memory::{at_least, exactly};
 use step::Pass;
-pub use step::Step;
-pub(crate) use step::{Action, Place};
+pub(crate) use step::{Action, Places};
+pub use step::{Place, Step};
 pub(crate) use tables::Sizes;
 pub use tables::{GroupRun, Input, Output, Tensor};
 
@@ -30,6 +31,8 @@ pub use tables::{GroupRun, Input, Output, Tensor};
 #[derive(Clone, Copy)]
 pub struct Program<'t, B: Backend = Strict<f32>> {
     pub(crate) steps: &'t [Step<B>],
+    /// Where the steps' operands lie.
+    pub(crate) places: &'t [Place],
     pub(crate) args: &'t [Args],
     pub(crate) tensors: &'t [Tensor<'t>],
     pub(crate) inputs: &'t [Input<'t>],
@@ -163,8 +166,8 @@ impl<B: Backend> Program<'_, B> {
                 tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
             }
         }
-        memory.grads.fill(B::Elem::ZERO);
-        memory.moments.fill(B::Elem::ZERO);
+        fill(memory.grads, B::Elem::ZERO);
+        fill(memory.moments, B::Elem::ZERO);
         Ok(())
     }
 
@@ -216,9 +219,20 @@ impl<B: Backend> Program<'_, B> {
         self.check_optimizer(optimizer)?;
         if self.sizes.grads > 0 {
             let loss = self.gradients(memory, inputs)?;
-            self.update(memory, optimizer)?;
+            self.apply(memory, optimizer)?;
             return Ok(loss);
         }
+        self.fused_step(memory, inputs, optimizer)
+    }
+
+    /// A step that updates each parameter as soon as its gradient is complete, when the optimizer is checked.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn fused_step<O: Optimizer<B>>(
+        &self,
+        memory: &mut Memory<'_, B::Elem>,
+        inputs: &[&[B::Elem]],
+        optimizer: &O,
+    ) -> Result<B::Elem, RunError> {
         let loss = self.finite_loss(memory, inputs)?;
         if !loss.is_finite() && self.sizes.not_finite == NotFinite::Skip {
             optim::count(memory.moments, optim::SKIPPED);
@@ -289,6 +303,12 @@ impl<B: Backend> Program<'_, B> {
     pub fn update<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &mut O) -> Result<(), RunError> {
         self.check_memory(memory)?;
         self.check_optimizer(optimizer)?;
+        self.apply(memory, optimizer)
+    }
+
+    /// Updates the parameters, when all but the gradients is checked.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn apply<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &O) -> Result<(), RunError> {
         if !self.has_gradients(memory)? {
             return Ok(());
         }
@@ -366,6 +386,7 @@ impl<B: Backend> Program<'_, B> {
         self.tensors.iter().find(|tensor| tensor.name == *name)
     }
 
+    #[cfg_attr(target_os = "none", inline(never))]
     fn check_memory(&self, memory: &Memory<'_, B::Elem>) -> Result<(), RunError> {
         let sizes = &self.sizes;
         memory::exactly(Space::Params, sizes.params, memory.params.len())?;
@@ -433,6 +454,7 @@ impl<B: Backend> Program<'_, B> {
         fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
     }
 
+    #[cfg_attr(target_os = "none", inline(never))]
     fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         let loss = self.loss(memory, inputs)?;
         if loss.is_finite() || self.sizes.not_finite != NotFinite::Error {
@@ -448,10 +470,12 @@ impl<B: Backend> Program<'_, B> {
     }
 
     fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
-        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(self.args, memory, inputs))
+        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(self, memory, inputs))
     }
 
     /// Backward from the loss's gradient `seed`; gradients of parameters are added to where `accumulate`.
+    // Neither this nor `finite_loss` shares a frame with what calls it: the stack would be deeper.
+    #[cfg_attr(target_os = "none", inline(never))]
     fn backward<O: Optimizer<B>>(
         &self,
         memory: &mut Memory<'_, B::Elem>,
@@ -478,12 +502,13 @@ impl<B: Backend> Program<'_, B> {
 /// static TRAIN: Program<'static, Strict<f32>> = {
 ///     const PLAN: Plan<Strict<f32>, 64> = net::<16>().train(Training::with::<Adam>());
 ///     static STEPS: [Step<Strict<f32>>; PLAN.steps_len()] = PLAN.steps();
+///     static PLACES: [Place; PLAN.places_len()] = PLAN.places();
 ///     static ARGS: [Args; PLAN.args_len()] = PLAN.args();
 ///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
 ///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
 ///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
 ///     static GROUPS: [GroupRun; PLAN.groups_len()] = PLAN.groups();
-///     PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
+///     PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
 /// };
 /// ```
 #[macro_export]
@@ -503,12 +528,13 @@ macro_rules! program {
             #[allow(long_running_const_eval)]
             const PLAN: $crate::plan::Plan<$backend, $nodes> = $plan;
             static STEPS: [$crate::program::Step<$backend>; PLAN.steps_len()] = PLAN.steps();
+            static PLACES: [$crate::program::Place; PLAN.places_len()] = PLAN.places();
             static ARGS: [$crate::ops::Args; PLAN.args_len()] = PLAN.args();
             static TENSORS: [$crate::program::Tensor<'static>; PLAN.tensors_len()] = PLAN.tensors();
             static INPUTS: [$crate::program::Input<'static>; PLAN.inputs_len()] = PLAN.inputs();
             static OUTPUTS: [$crate::program::Output<'static>; PLAN.outputs_len()] = PLAN.outputs();
             static GROUPS: [$crate::program::GroupRun; PLAN.groups_len()] = PLAN.groups();
-            PLAN.program(&STEPS, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
+            PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
         };
     };
 }

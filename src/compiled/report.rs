@@ -163,13 +163,13 @@ impl Display for Report {
 fn place(place: Place) -> String {
     match place.space() {
         Space::Input => format!("input {}", place.offset()),
-        Space::SameAs => format!("operand {}", place.offset()),
         space => format!("{} {}..{}", space.name(), place.offset(), place.offset() + place.len()),
     }
 }
 
 fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B>, model: &Model<B>) -> StepLine {
-    let node = plan.nodes_of_args.get(step.args as usize).and_then(|&i| nodes.get(i));
+    let [x0, x1, x2, y, dy, out, saved, _, param] = step.places(plan.tables.places());
+    let node = plan.nodes_of_args.get(usize::from(step.args)).and_then(|&i| nodes.get(i));
     let op = node.and_then(Node::op).map_or("", |op| op.name);
     let shape = node.map_or_else(String::new, |node| format!("{}", node.spec.shape));
     let parameter = || {
@@ -177,7 +177,7 @@ fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B
         let trained = model.entries.iter().filter(|entry| entry.role == crate::layer::Role::Trained);
         let mut found = String::new();
         for entry in trained {
-            if start == step.param.offset() {
+            if start == param.offset() {
                 found.clone_from(&entry.name);
             }
             start += entry.shape.len();
@@ -198,7 +198,6 @@ fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B
         Action::UpdateRows { .. } => ("update", "update by rows", parameter()),
     };
     // Of a forward step, `param` is the state that it reads; of an update what it changes.
-    let places = [step.x[0], step.x[1], step.x[2], step.y, step.dy, step.saved, step.param];
-    let reads = places.into_iter().filter(|place| place.len() > 0).collect();
-    StepLine { phase, tag, of, reads, writes: step.out }
+    let reads = [x0, x1, x2, y, dy, saved, param].into_iter().filter(|place| place.len() > 0).collect();
+    StepLine { phase, tag, of, reads, writes: out }
 }

@@ -1,6 +1,6 @@
 //! What a program needs: where leaves lie, what is computed, what is differentiated, how long values live.
 
-use super::planner::Planner;
+use super::planner::{MAX_NODES, Planner};
 use super::{PlanError, Training};
 use crate::backend::Backend;
 use crate::graph::Kind;
@@ -12,6 +12,9 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
     /// Parameters and state lie in the order of recording whatever is needed, so that all programs of a graph agree.
     pub(super) const fn place_leaves(&mut self) -> Result<(), PlanError<'n>> {
         let mut i = 0;
+        if self.nodes.len() > MAX_NODES {
+            return Err(PlanError::TooManyNodes);
+        }
         while i < self.nodes.len() {
             let node = &self.nodes[i];
             if node.largest_buffer() >= Place::LIMIT {

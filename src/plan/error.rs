@@ -40,6 +40,8 @@ pub enum PlanError<'n> {
     GroupSetting,
     /// A space has 2^29 elements or more.
     TooLarge,
+    /// There are more than 65535 nodes.
+    TooManyNodes,
 }
 
 impl PlanError<'_> {
@@ -65,6 +67,7 @@ impl PlanError<'_> {
             Self::UnknownGroup { name } => text.text("train: no trained parameter is named `").text(name).text("`"),
             Self::GroupSetting => text.text("train: learning-rate factors and weight decays are finite numbers from 0"),
             Self::TooLarge => text.text("a space of this program has 2^29 elements or more"),
+            Self::TooManyNodes => text.text("the graph has more than 65535 nodes"),
         }
     }
 }

@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::planner::{Info, Planner};
+use super::schedule::PlannedStep;
 use super::tables::Source;
 use super::{BUFFERS_PER_NODE, Buffer, PlanError, STEPS_PER_NODE, Tables, Training};
 use crate::backend::Backend;
 use crate::graph::{Id, Node};
 use crate::optim::Rules;
-use crate::program::Step;
 
 /// What the planner makes of nodes on the heap.
 pub(crate) struct HeapPlan<'n, B: Backend> {
@@ -30,7 +30,7 @@ pub(crate) fn plan_nodes<'n, B: Backend>(
     training: Option<Training>,
 ) -> Result<HeapPlan<'n, B>, PlanError<'n>> {
     let mut info = vec![Info::NEW; nodes.len()];
-    let mut steps = vec![Step::EMPTY; nodes.len() * STEPS_PER_NODE];
+    let mut steps = vec![PlannedStep::EMPTY; nodes.len() * STEPS_PER_NODE];
     let mut buffers = vec![Buffer::EMPTY; nodes.len() * BUFFERS_PER_NODE];
     let layout = Planner::new(nodes, loss, training, &mut info, &mut steps, &mut buffers).run()?;
     let rules = training.map_or(Rules::NONE, |training| training.rules);
@@ -41,4 +41,19 @@ pub(crate) fn plan_nodes<'n, B: Backend>(
     buffers.truncate(layout.buffers);
     let needed = info.iter().map(|info| info.needed).collect();
     Ok(HeapPlan { tables, buffers, nodes_of_args, nodes_of_inputs, needed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Strict;
+    use crate::plan::planner::MAX_NODES;
+
+    #[test]
+    fn more_nodes_than_steps_can_refer_to_are_an_error() {
+        let mut nodes = vec![Node::<Strict<f32>>::EMPTY; MAX_NODES];
+        assert_ne!(plan_nodes(&nodes, None, None).err(), Some(PlanError::TooManyNodes));
+        nodes.push(Node::EMPTY);
+        assert_eq!(plan_nodes(&nodes, None, None).err(), Some(PlanError::TooManyNodes));
+    }
 }

@@ -29,9 +29,10 @@ use crate::error::Message;
 use crate::graph::Graph;
 use crate::ops::{Args, MAX_INPUTS};
 use crate::optim::Rules;
-use crate::program::{GroupRun, Input, Output, Program, Sizes, Step, Tensor};
+use crate::program::{GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor};
 use planner::{Info, Planner};
-use tables::{Source, normal_of};
+use schedule::PlannedStep;
+use tables::{Source, fill_places, fill_steps, normal_of, places_len};
 
 /// Room for steps, by node: forward and the new state; each input's gradient, its sum and its update.
 const STEPS_PER_NODE: usize = 2 + 3 * MAX_INPUTS;
@@ -104,7 +105,7 @@ struct Layout {
 #[derive(Clone, Copy)]
 pub struct Plan<B: Backend = Strict<f32>, const N: usize = 64> {
     graph: Graph<B, N>,
-    steps: [[Step<B>; STEPS_PER_NODE]; N],
+    steps: [[PlannedStep<B>; STEPS_PER_NODE]; N],
     buffers: [[Buffer; BUFFERS_PER_NODE]; N],
     info: [Info; N],
     layout: Layout,
@@ -114,7 +115,7 @@ pub struct Plan<B: Backend = Strict<f32>, const N: usize = 64> {
 impl<B: Backend, const N: usize> Plan<B, N> {
     /// Plans inference, or training.
     pub(crate) const fn new(graph: &Graph<B, N>, training: Option<Training>) -> Result<Self, PlanError<'static>> {
-        let mut steps = [[Step::EMPTY; STEPS_PER_NODE]; N];
+        let mut steps = [[PlannedStep::EMPTY; STEPS_PER_NODE]; N];
         let mut buffers = [[Buffer::EMPTY; BUFFERS_PER_NODE]; N];
         let mut info = [Info::NEW; N];
         let planner = Planner::new(
@@ -135,6 +136,10 @@ impl<B: Backend, const N: usize> Plan<B, N> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    const fn planned(&self) -> &[PlannedStep<B>] {
+        self.steps.as_flattened().split_at(self.layout.steps).0
     }
 
     const fn source(&self) -> Source<'_, 'static, B> {
@@ -178,12 +183,25 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     #[must_use]
     pub const fn steps<const S: usize>(&self) -> [Step<B>; S] {
         let mut steps = [Step::EMPTY; S];
-        let mut i = 0;
-        while i < self.layout.steps {
-            steps[i] = self.steps.as_flattened()[i];
-            i += 1;
-        }
+        fill_steps(self.planned(), &mut steps);
         steps
+    }
+
+    /// How many operands the steps have.
+    #[must_use]
+    pub const fn places_len(&self) -> usize {
+        places_len(self.planned())
+    }
+
+    /// Where the operands of the steps lie; `S` is [`Plan::places_len`].
+    ///
+    /// # Panics
+    /// When `S` is less.
+    #[must_use]
+    pub const fn places<const S: usize>(&self) -> [Place; S] {
+        let mut places = [Place::NOWHERE; S];
+        fill_places(self.planned(), &mut places);
+        places
     }
 
     /// The arguments of the operations; `S` is [`Plan::args_len`].
@@ -290,6 +308,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     pub const fn program<'t>(
         &self,
         steps: &'t [Step<B>],
+        places: &'t [Place],
         args: &'t [Args],
         tensors: &'t [Tensor<'t>],
         inputs: &'t [Input<'t>],
@@ -298,6 +317,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     ) -> Program<'t, B> {
         assert!(
             steps.len() == self.steps_len()
+                && places.len() == self.places_len()
                 && args.len() == self.args_len()
                 && tensors.len() == self.tensors_len()
                 && inputs.len() == self.inputs_len()
@@ -305,14 +325,15 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
-        Program { steps, args, tensors, inputs, outputs, groups, sizes: self.layout.sizes, normal: normal_of(tensors) }
+        let (sizes, normal) = (self.layout.sizes, normal_of(tensors));
+        Program { steps, places, args, tensors, inputs, outputs, groups, sizes, normal }
     }
 
     /// The tables on the heap, for a graph that is made at run time.
     #[cfg(any(feature = "alloc", test))]
     #[must_use]
     pub fn tables(&self) -> Tables<'static, B> {
-        self.source().tables(&self.steps.as_flattened()[..self.layout.steps], self.layout.sizes)
+        self.source().tables(self.planned(), self.layout.sizes)
     }
 
     /// The buffers of the work space, for reports and tests.

@@ -1,10 +1,14 @@
 //! The planner: what it works on, and the order of its work.
 
+use super::schedule::PlannedStep;
 use super::{Buffer, Layout, MultiplyAdds, PlanError, Training, offsets};
 use crate::backend::Backend;
 use crate::graph::{Id, Node};
 use crate::ops::{MAX_INPUTS, Op, Terms};
-use crate::program::{Place, Sizes, Step};
+use crate::program::{Place, Sizes};
+
+/// Steps have 16 bits to say which arguments are theirs.
+pub(super) const MAX_NODES: usize = u16::MAX as usize;
 
 /// Ticks of one node backward: one for each input's gradient, then one for each update.
 const TICKS: usize = 2 * MAX_INPUTS;
@@ -26,7 +30,7 @@ pub(super) struct Info {
     /// Of a view the value that it is a view of, of any other node itself.
     pub(super) root: u32,
     /// Where its arguments lie in their table.
-    pub(super) args: u32,
+    pub(super) args: u16,
     /// The last tick that reads the value (of a root).
     pub(super) last_use: u32,
     /// The last tick that reads what forward kept.
@@ -71,7 +75,7 @@ pub(super) struct Planner<'a, 'n, B: Backend> {
     pub(super) loss: Option<usize>,
     pub(super) training: Option<Training>,
     pub(super) info: &'a mut [Info],
-    pub(super) steps: &'a mut [Step<B>],
+    pub(super) steps: &'a mut [PlannedStep<B>],
     pub(super) steps_len: usize,
     /// The node whose forward step is the last one.
     pub(super) last_forward: Option<usize>,
@@ -87,7 +91,7 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
         loss: Option<Id>,
         training: Option<Training>,
         info: &'a mut [Info],
-        steps: &'a mut [Step<B>],
+        steps: &'a mut [PlannedStep<B>],
         buffers: &'a mut [Buffer],
     ) -> Self {
         let loss = match (loss, training) {

@@ -4,10 +4,56 @@ use super::planner::Planner;
 use super::{Buffer, Use};
 use crate::backend::Backend;
 use crate::ops::{Gradient, MAX_INPUTS, Op, Over, OverGradient, Reads};
-use crate::program::{Action, Place, Space, Step};
+use crate::program::{Action, Place, Places, Space};
 
 /// Rows of a weight's gradient that a fused program computes at a time: the height of the matrix product's tile.
 const ROWS_AT_A_TIME: usize = 4;
+
+/// A step while it is planned.
+#[derive(Clone, Copy)]
+pub(super) struct PlannedStep<B: Backend> {
+    pub(super) action: Action<B>,
+    /// Which of the program's arguments are the kernel's.
+    pub(super) args: u16,
+    x: [Place; MAX_INPUTS],
+    y: Place,
+    dy: Place,
+    out: Place,
+    saved: Place,
+    scratch: Place,
+    /// Forward: the state. Updates: the parameter.
+    param: Place,
+}
+
+impl<B: Backend> PlannedStep<B> {
+    pub(super) const EMPTY: Self = Self {
+        action: Action::Seed,
+        args: 0,
+        x: [Place::NOWHERE; MAX_INPUTS],
+        y: Place::NOWHERE,
+        dy: Place::NOWHERE,
+        out: Place::NOWHERE,
+        saved: Place::NOWHERE,
+        scratch: Place::NOWHERE,
+        param: Place::NOWHERE,
+    };
+
+    pub(super) const fn places(&self) -> Places {
+        let Self { x: [x0, x1, x2], y, dy, out, saved, scratch, param, .. } = *self;
+        [x0, x1, x2, y, dy, out, saved, scratch, param]
+    }
+
+    /// How many of them are somewhere.
+    pub(super) const fn places_len(&self) -> usize {
+        let places = self.places();
+        let (mut count, mut i) = (0, 0);
+        while i < places.len() {
+            count += !places[i].equals(Place::NOWHERE) as usize;
+            i += 1;
+        }
+        count
+    }
+}
 
 impl<B: Backend> Planner<'_, '_, B> {
     pub(super) const fn new_buffer(&mut self, node: usize, usage: Use, len: usize, start: usize, end: usize) -> Place {
@@ -28,7 +74,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         }
     }
 
-    pub(super) const fn push(&mut self, step: Step<B>) {
+    pub(super) const fn push(&mut self, step: PlannedStep<B>) {
         assert!(self.steps_len < self.steps.len(), "the planner ran out of room for steps");
         self.steps[self.steps_len] = step;
         self.steps_len += 1;
@@ -108,11 +154,10 @@ impl<B: Backend> Planner<'_, '_, B> {
             // The kernel finds input 0 in the buffer that it overwrites.
             x[0] = Place::NOWHERE;
         }
-        let copy = !takes_over && !matches!(op.over, Over::Nothing);
-        let action = Action::Forward { run, over: op.over, copy };
+        let action = Action::Forward { run, copy: if takes_over { Over::Nothing } else { op.over } };
         self.multiply_adds.forward = self.multiply_adds.forward.saturating_add(self.multiply_adds_of(i, op));
         let (args, param) = (self.info[i].args, self.state_place(i));
-        self.push(Step { action, args, x, out, saved, scratch, param, ..Step::EMPTY });
+        self.push(PlannedStep { action, args, x, out, saved, scratch, param, ..PlannedStep::EMPTY });
         self.last_forward = Some(i);
     }
 
@@ -123,9 +168,9 @@ impl<B: Backend> Planner<'_, '_, B> {
         let is_last = matches!(self.last_forward, Some(last) if last == root);
         if let (true, Some(op)) = (is_last, self.op(root))
             && let Some(run) = op.with_relu
-            && let Action::Forward { over, copy, .. } = self.steps[self.steps_len - 1].action
+            && let Action::Forward { copy, .. } = self.steps[self.steps_len - 1].action
         {
-            self.steps[self.steps_len - 1].action = Action::Forward { run, over, copy };
+            self.steps[self.steps_len - 1].action = Action::Forward { run, copy };
             return true;
         }
         false
@@ -159,7 +204,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         let out = self.new_buffer(loss, Use::Gradient, 1, first, first);
         self.info[self.root(loss)].gradient = Some(out);
         self.schedule_commits();
-        self.push(Step { action: Action::Seed, out, ..Step::EMPTY });
+        self.push(PlannedStep { action: Action::Seed, out, ..PlannedStep::EMPTY });
         let mut i = loss + 1;
         while i > 0 {
             i -= 1;
@@ -218,15 +263,8 @@ impl<B: Backend> Planner<'_, '_, B> {
                 };
                 let Some((source, source_is_free)) = over_what else {
                     let out = self.gradient_place(root, tick);
-                    self.push_backward(
-                        i,
-                        slot,
-                        tick,
-                        Action::Backward { run, over, copy: false, add: !first },
-                        reads,
-                        dy,
-                        out,
-                    );
+                    let action = Action::Backward { run, copy: OverGradient::Nothing, add: !first };
+                    self.push_backward(i, slot, tick, action, reads, dy, out);
                     return;
                 };
                 // In place, then moved or added to where the gradient belongs, unless it is there already.
@@ -237,7 +275,8 @@ impl<B: Backend> Planner<'_, '_, B> {
                 } else {
                     self.new_buffer(root, Use::Gradient, len, tick, tick)
                 };
-                let action = Action::Backward { run, over, copy: !source_is_free, add: false };
+                let copy = if source_is_free { OverGradient::Nothing } else { over };
+                let action = Action::Backward { run, copy, add: false };
                 self.push_backward(i, slot, tick, action, reads, dy, buffer);
                 if first && !self.keeps_gradient(root) {
                     self.info[root].gradient = Some(buffer);
@@ -270,7 +309,7 @@ impl<B: Backend> Planner<'_, '_, B> {
     }
 
     pub(super) const fn push_move(&mut self, from: Place, to: Place, add: bool) {
-        let mut step = Step { action: Action::Move { add }, out: to, ..Step::EMPTY };
+        let mut step = PlannedStep { action: Action::Move { add }, out: to, ..PlannedStep::EMPTY };
         step.x[0] = from;
         self.push(step);
     }
@@ -291,7 +330,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         {
             self.multiply_adds.backward = self.multiply_adds.backward.saturating_add(self.multiply_adds_of(i, op));
         }
-        let mut step = Step { action, args: self.info[i].args, dy, out, ..Step::EMPTY };
+        let mut step = PlannedStep { action, args: self.info[i].args, dy, out, ..PlannedStep::EMPTY };
         let mut read = 0;
         while read < self.input_count(i) {
             if reads.has(Reads::input(read)) {
@@ -302,7 +341,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         if reads.has(Reads::OUTPUT) {
             step.y = self.info[i].place;
         }
-        if reads.has(Reads::SAVED) || matches!(action, Action::Backward { over: OverGradient::Saved, .. }) {
+        if reads.has(Reads::SAVED) || matches!(action, Action::Backward { copy: OverGradient::Saved, .. }) {
             step.saved = self.info[i].saved;
         }
         step.scratch = self.new_buffer(i, Use::Scratch, spec.scratch_backward[slot], tick, tick);
@@ -328,7 +367,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         let row_len = self.nodes[root].len() / rows_len;
         let rows = if rows_len < ROWS_AT_A_TIME { rows_len } else { ROWS_AT_A_TIME };
         let out = self.new_buffer(root, Use::Gradient, rows * row_len, tick, tick);
-        let action = Action::UpdateRows { run, rows: rows as u32, row_len: row_len as u32 };
+        let action = Action::UpdateRows { run, rows: rows as u8 };
         self.push_backward(i, slot, tick, action, reads, dy, out);
         self.info[root].updated = true;
     }
@@ -343,7 +382,8 @@ impl<B: Backend> Planner<'_, '_, B> {
                 self.nodes[root].is_trained() && self.info[root].first_user as usize == i && !self.info[root].updated;
             if complete && let Some(gradient) = self.info[root].gradient {
                 self.keep(gradient, self.backward_tick(i, MAX_INPUTS + slot));
-                let mut step = Step { action: Action::Update, param: self.info[root].leaf, ..Step::EMPTY };
+                let mut step =
+                    PlannedStep { action: Action::Update, param: self.info[root].leaf, ..PlannedStep::EMPTY };
                 step.x[0] = gradient;
                 self.push(step);
                 self.info[root].updated = true;
@@ -367,7 +407,7 @@ impl<B: Backend> Planner<'_, '_, B> {
             step.out = self.offset(step.out);
             step.saved = self.offset(step.saved);
             step.scratch = self.offset(step.scratch);
-            self.steps[i] = share_operands(step);
+            self.steps[i] = step;
             i += 1;
         }
         i = 0;
@@ -387,21 +427,4 @@ impl<B: Backend> Planner<'_, '_, B> {
             place
         }
     }
-}
-
-/// An operand in the work space that a step reads twice is borrowed once.
-const fn share_operands<B: Backend>(mut step: Step<B>) -> Step<B> {
-    let mut i = 1;
-    while i < MAX_INPUTS {
-        let mut before = 0;
-        while before < i {
-            let same = step.x[i].equals(step.x[before]);
-            if same && matches!(step.x[i].space(), Space::Work) && step.x[i].len() > 0 {
-                step.x[i] = Place::new(Space::SameAs, before, 0);
-            }
-            before += 1;
-        }
-        i += 1;
-    }
-    step
 }

@@ -1,12 +1,13 @@
 //! The tables of a program, taken from the nodes and what the planner found out about them.
 
 use super::planner::Info;
+use super::schedule::PlannedStep;
 use crate::backend::{Backend, Real};
 use crate::graph::{Kind, Node};
 use crate::init::{self, Normal};
 use crate::ops::Args;
 use crate::optim::{Rules, Scope};
-use crate::program::{GroupRun, Input, Output, Tensor};
+use crate::program::{GroupRun, Input, Output, Place, Step, Tensor};
 
 /// What the entries of the tables are made from, by node; the same for a constant and for a graph on the heap.
 pub(super) struct Source<'a, 'n, B: Backend> {
@@ -150,6 +151,43 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
     }
 }
 
+/// How many operands these steps have: places that are somewhere.
+pub(super) const fn places_len<B: Backend>(planned: &[PlannedStep<B>]) -> usize {
+    let (mut count, mut i) = (0, 0);
+    while i < planned.len() {
+        count += planned[i].places_len();
+        i += 1;
+    }
+    count
+}
+
+/// The steps of a program, which refer to the places of [`fill_places`].
+pub(super) const fn fill_steps<B: Backend>(planned: &[PlannedStep<B>], steps: &mut [Step<B>]) {
+    let (mut first, mut i) = (0, 0);
+    while i < planned.len() {
+        steps[i] = Step::new(planned[i].action, planned[i].args, &planned[i].places(), first);
+        first += planned[i].places_len();
+        i += 1;
+    }
+}
+
+/// The operands' places, step by step.
+pub(super) const fn fill_places<B: Backend>(planned: &[PlannedStep<B>], all: &mut [Place]) {
+    let (mut count, mut i) = (0, 0);
+    while i < planned.len() {
+        let places = planned[i].places();
+        let mut operand = 0;
+        while operand < places.len() {
+            if !places[operand].equals(Place::NOWHERE) {
+                all[count] = places[operand];
+                count += 1;
+            }
+            operand += 1;
+        }
+        i += 1;
+    }
+}
+
 /// Draws from a normal distribution, where a tensor starts so.
 pub(super) const fn normal_of<E: Real>(tensors: &[Tensor<'_>]) -> Option<Normal<E>> {
     let mut i = 0;
@@ -164,14 +202,16 @@ pub(super) const fn normal_of<E: Real>(tensors: &[Tensor<'_>]) -> Option<Normal<
 
 #[cfg(any(feature = "alloc", test))]
 mod on_the_heap {
+    use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::{Args, Backend, GroupRun, Input, Output, Source, Tensor};
-    use crate::program::{Program, Sizes, Step};
+    use super::{Args, Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
+    use crate::program::{Program, Sizes};
 
     /// The tables of a program that was planned at run time.
     pub struct Tables<'n, B: Backend> {
         steps: Vec<Step<B>>,
+        places: Vec<Place>,
         args: Vec<Args>,
         tensors: Vec<Tensor<'n>>,
         inputs: Vec<Input<'n>>,
@@ -184,8 +224,9 @@ mod on_the_heap {
         /// The program over these tables.
         #[must_use]
         pub fn program(&self) -> Program<'_, B> {
-            let Self { steps, args, tensors, inputs, outputs, groups, sizes } = self;
-            Program { steps, args, tensors, inputs, outputs, groups, sizes: *sizes, normal: super::normal_of(tensors) }
+            let Self { steps, places, args, tensors, inputs, outputs, groups, sizes } = self;
+            let normal = super::normal_of(tensors);
+            Program { steps, places, args, tensors, inputs, outputs, groups, sizes: *sizes, normal }
         }
     }
 
@@ -193,14 +234,18 @@ mod on_the_heap {
     impl<B: Backend> Tables<'_, B> {
         /// The same without names, which may be of another's, and with these groups of parameters.
         pub(crate) fn without_names(self, groups: Vec<GroupRun>) -> Tables<'static, B> {
-            let Self { steps, args, inputs, outputs, sizes, .. } = self;
+            let Self { steps, places, args, inputs, outputs, sizes, .. } = self;
             let inputs = inputs.into_iter().map(|input| Input { name: "", ..input }).collect();
             let outputs = outputs.into_iter().map(|output| Output { name: "", ..output }).collect();
-            Tables { steps, args, tensors: Vec::new(), inputs, outputs, groups, sizes }
+            Tables { steps, places, args, tensors: Vec::new(), inputs, outputs, groups, sizes }
         }
 
         pub(crate) fn steps(&self) -> &[Step<B>] {
             &self.steps
+        }
+
+        pub(crate) fn places(&self) -> &[Place] {
+            &self.places
         }
 
         pub(crate) fn inputs(&self) -> &[Input<'_>] {
@@ -213,10 +258,15 @@ mod on_the_heap {
     }
 
     impl<'n, B: Backend> Source<'_, 'n, B> {
-        pub(in super::super) fn tables(&self, steps: &[Step<B>], sizes: Sizes) -> Tables<'n, B> {
+        pub(in super::super) fn tables(&self, planned: &[PlannedStep<B>], sizes: Sizes) -> Tables<'n, B> {
             let nodes = 0..self.nodes.len();
+            let mut steps = vec![Step::EMPTY; planned.len()];
+            super::fill_steps(planned, &mut steps);
+            let mut places = vec![Place::NOWHERE; super::places_len(planned)];
+            super::fill_places(planned, &mut places);
             Tables {
-                steps: steps.to_vec(),
+                steps,
+                places,
                 args: nodes.clone().filter_map(|i| self.args(i)).collect(),
                 tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
                 inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),

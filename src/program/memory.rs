@@ -22,16 +22,9 @@ pub enum Space {
     Moments,
     /// Activations, scratch and short-lived gradients, where the planner put them.
     Work,
-    /// In a step: the same operand as an earlier one.
-    #[doc(hidden)]
-    SameAs,
 }
 
 impl Space {
-    /// All, by discriminant.
-    pub(super) const ALL: [Self; 8] =
-        [Self::Input, Self::Frozen, Self::Params, Self::State, Self::Grads, Self::Moments, Self::Work, Self::SameAs];
-
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -40,7 +33,7 @@ impl Space {
             Self::State => "state",
             Self::Grads => "grads",
             Self::Moments => "moments",
-            Self::Work | Self::SameAs => "work",
+            Self::Work => "work",
         }
     }
 }

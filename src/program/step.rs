@@ -1,13 +1,14 @@
 //! One planned step, and how it is run.
 
+use super::operands::{backward_call, forward_call};
 use super::{Memory, Program, RunError, Space};
-use crate::backend::{Backend, Real};
-use crate::ops::{Args, Backward, BackwardCall, Forward, ForwardCall, MAX_INPUTS, Over, OverGradient};
+use crate::backend::{Backend, Real, fill};
+use crate::ops::{Args, Backward, Forward, MAX_INPUTS, Over, OverGradient};
 use crate::optim::{self, Optimizer};
 
-/// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash.
+/// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash. Made by a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     /// The space in the upper three bits; below, the first element, or which input it is.
     start: u32,
     len: u32,
@@ -24,7 +25,23 @@ impl Place {
     }
 
     pub(crate) const fn space(self) -> Space {
-        Space::ALL[(self.start >> 29) as usize]
+        match self.space_number() {
+            0 => Space::Input,
+            1 => Space::Frozen,
+            2 => Space::Params,
+            3 => Space::State,
+            4 => Space::Grads,
+            5 => Space::Moments,
+            _ => Space::Work,
+        }
+    }
+
+    pub(super) const fn space_number(self) -> usize {
+        (self.start >> 29) as usize
+    }
+
+    pub(super) const fn is_in(self, space: Space) -> bool {
+        self.space_number() == space as usize
     }
 
     pub(crate) const fn offset(self) -> usize {
@@ -43,23 +60,20 @@ impl Place {
         self.offset()..self.offset() + self.len()
     }
 
-    const fn is_in(self, space: Space) -> bool {
-        self.start >> 29 == space as u32
-    }
-
-    /// The run within the work space; empty for every other space.
-    const fn in_work(self) -> core::ops::Range<usize> {
-        if self.is_in(Space::Work) { self.range() } else { 0..0 }
+    /// The run of elements in its space.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn of<E>(self, space: &[E]) -> &[E] {
+        space.get(self.offset()..).and_then(|rest| rest.get(..self.len())).unwrap_or_default()
     }
 }
 
 /// What a step does.
 #[derive(Clone, Copy)]
 pub(crate) enum Action<B: Backend> {
-    /// Runs a forward kernel; `copy` says that input 0 has to be copied into the buffer which it overwrites.
-    Forward { run: Forward<B>, over: Over, copy: bool },
-    /// Runs a backward kernel; `copy` likewise.
-    Backward { run: Backward<B>, over: OverGradient, copy: bool, add: bool },
+    /// Runs a forward kernel; `copy` says which buffer gets a copy of input 0 before.
+    Forward { run: Forward<B>, copy: Over },
+    /// Runs a backward kernel; `copy` says what is copied to `out` before.
+    Backward { run: Backward<B>, copy: OverGradient, add: bool },
     /// Copies `x[0]` to `out`, or adds it.
     Move { add: bool },
     /// Starts backward: `out` is the gradient of the loss with respect to itself.
@@ -67,40 +81,85 @@ pub(crate) enum Action<B: Backend> {
     /// Updates the parameter at `param` with the gradient at `x[0]`.
     Update,
     /// Computes the gradient of the parameter at `param` `rows` rows at a time, in `out`, and updates these rows.
-    UpdateRows { run: Backward<B>, rows: u32, row_len: u32 },
+    UpdateRows { run: Backward<B>, rows: u8 },
 }
+
+/// The most operands that a step has.
+pub(super) const PLACES: usize = MAX_INPUTS + 6;
+/// Where what is written comes among them.
+pub(super) const OUT: usize = MAX_INPUTS + 2;
+/// Where scratch does, behind what is kept.
+pub(super) const SCRATCH: usize = OUT + 2;
+/// Where the state or the parameter does.
+const PARAM: usize = OUT + 3;
+
+/// Where the operands of a step lie: `x`, `y`, `dy`, what is written, what is kept, scratch, and forward the state, of an update the
+/// parameter.
+pub(crate) type Places = [Place; PLACES];
 
 /// One planned step. Made by a plan, run by a program.
 #[derive(Clone, Copy)]
 pub struct Step<B: Backend> {
     pub(crate) action: Action<B>,
+    /// Where the places of its operands begin in the program's table.
+    first: u32,
     /// Which of the program's arguments are the kernel's.
-    pub(crate) args: u32,
-    pub(crate) x: [Place; MAX_INPUTS],
-    pub(crate) y: Place,
-    pub(crate) dy: Place,
-    pub(crate) out: Place,
-    pub(crate) saved: Place,
-    pub(crate) scratch: Place,
-    /// Forward: the state. Updates: the parameter.
-    pub(crate) param: Place,
+    pub(crate) args: u16,
+    /// A bit for each of its [`Places`] that is somewhere, and [`Self::GRADIENT`].
+    given: u16,
 }
 
 impl<B: Backend> Step<B> {
-    pub(crate) const EMPTY: Self = Self {
-        action: Action::Seed,
-        args: 0,
-        x: [Place::NOWHERE; MAX_INPUTS],
-        y: Place::NOWHERE,
-        dy: Place::NOWHERE,
-        out: Place::NOWHERE,
-        saved: Place::NOWHERE,
-        scratch: Place::NOWHERE,
-        param: Place::NOWHERE,
-    };
+    pub(crate) const EMPTY: Self = Self::new(Action::Seed, 0, &[Place::NOWHERE; PLACES], 0);
+
+    /// Says that it writes the gradient of a parameter, which is kept.
+    const GRADIENT: u16 = 1 << 15;
+
+    /// A step whose operands begin at `first` in the table of places, which has those that are somewhere.
+    pub(crate) const fn new(action: Action<B>, args: u16, places: &Places, first: usize) -> Self {
+        let mut given = if matches!(places[OUT].space(), Space::Grads) { Self::GRADIENT } else { 0 };
+        let mut i = 0;
+        while i < PLACES {
+            given |= (!places[i].equals(Place::NOWHERE) as u16) << i;
+            i += 1;
+        }
+        Self { action, first: first as u32, args, given }
+    }
+
+    const fn is_gradient(&self) -> bool {
+        self.given & Self::GRADIENT != 0
+    }
+
+    /// Whether it has operand `i`.
+    pub(super) const fn has(&self, i: usize) -> bool {
+        self.given >> i & 1 == 1
+    }
+
+    /// The places of the operands that it has, first of all.
+    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> core::slice::Iter<'t, Place> {
+        table.get(self.first as usize..).unwrap_or_default().iter()
+    }
+
+    /// Where operand `i` lies.
+    fn place(&self, table: &[Place], i: usize) -> Place {
+        let before = self.given & ((1 << i) - 1);
+        let given = self.given_places(table).as_slice().get(before.count_ones() as usize);
+        given.copied().filter(|_| self.has(i)).unwrap_or(Place::NOWHERE)
+    }
+
+    /// Where its operands lie.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn places(&self, table: &[Place]) -> Places {
+        core::array::from_fn(|i| self.place(table, i))
+    }
+
+    pub(super) fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
+        const NONE: &Args = &Args::NONE;
+        table.get(usize::from(self.args)).unwrap_or(NONE)
+    }
 }
 
-/// What is the same for all steps of a backward pass.
+/// What is the same for all steps of a pass.
 pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
     pub(super) program: &'p Program<'p, B>,
     pub(super) inputs: &'p [&'p [B::Elem]],
@@ -111,146 +170,113 @@ pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
     pub(super) accumulate: bool,
 }
 
-/// The operands of a step that lie in the work space, borrowed at once. The borrow checks that what is written overlaps
-/// nothing else, so the runner needs no `unsafe` and trusts no plan.
-struct Operands<'w, E> {
-    x: [&'w [E]; MAX_INPUTS],
-    y: &'w [E],
-    dy: &'w [E],
-    out: &'w mut [E],
-    saved: &'w mut [E],
-    scratch: &'w mut [E],
-}
-
 impl<B: Backend> Step<B> {
-    fn operands<'w>(&self, work: &'w mut [B::Elem]) -> Result<Operands<'w, B::Elem>, RunError> {
-        let [x0, x1, x2] = self.x;
-        let ranges = [x0, x1, x2, self.y, self.dy, self.out, self.saved, self.scratch].map(Place::in_work);
-        let [x0, x1, x2, y, dy, out, saved, scratch] =
-            work.get_disjoint_mut(ranges).map_err(|_| RunError::BrokenPlan)?;
-        Ok(Operands { x: [x0, x1, x2], y, dy, out, saved, scratch })
-    }
-
-    fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
-        const NONE: &Args = &Args::NONE;
-        table.get(self.args as usize).unwrap_or(NONE)
-    }
-
-    // Neither this nor `backward` shares a frame with what calls it: the stack would be 300 bytes deeper.
-    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn forward(
         &self,
-        table: &[Args],
+        program: &Program<'_, B>,
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
     ) -> Result<(), RunError> {
-        let Action::Forward { run, over, copy } = self.action else {
+        let Action::Forward { run, copy } = self.action else {
             return Err(RunError::BrokenPlan);
         };
-        let operands = self.operands(memory.work)?;
-        let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-        let x = leaves.resolve(self.x, operands.x);
-        let (y, saved) = (operands.out, operands.saved);
-        if copy {
-            move_to(if matches!(over, Over::Saved) { &mut *saved } else { &mut *y }, x[0], false);
+        let mut is_sound = false;
+        let call = forward_call(self, program, memory, inputs, &mut is_sound);
+        if !is_sound {
+            return Err(RunError::BrokenPlan);
         }
-        let state = memory.state.get(self.param.range()).unwrap_or_default();
-        run(ForwardCall { args: self.args(table), x, y, saved, scratch: operands.scratch, state });
+        match copy {
+            Over::Nothing => {}
+            Over::Output => move_to(call.y, call.x[0], false),
+            Over::Saved => move_to(call.saved, call.x[0], false),
+        }
+        run(call);
         Ok(())
     }
 
-    #[cfg_attr(target_os = "none", inline(never))]
     pub(super) fn backward<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B, O>,
         memory: &mut Memory<'_, B::Elem>,
     ) -> Result<(), RunError> {
-        let Pass { program, inputs, accumulate, .. } = *pass;
-        let operands = self.operands(memory.work)?;
-        let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-        let x = leaves.resolve(self.x, operands.x);
-        let Operands { y, dy, out: work_out, saved, scratch, .. } = operands;
-        let args = self.args(program.args);
-        let (out, adds) = match self.out.space() {
-            Space::Grads => (memory.grads.get_mut(self.out.range()).unwrap_or_default(), accumulate),
-            Space::State => (memory.state.get_mut(self.out.range()).unwrap_or_default(), false),
-            _ => (&mut *work_out, false),
-        };
+        let Pass { program, inputs, .. } = *pass;
         match self.action {
-            Action::Backward { run, over, copy, add } => {
-                if copy {
-                    move_to(out, if matches!(over, OverGradient::Saved) { &*saved } else { dy }, false);
-                }
-                run(BackwardCall { args, x, y, saved, dy, dx: out, add: add || adds, scratch, first_row: 0 });
+            Action::Update if O::UPDATES => {
+                let param = self.place(program.places, PARAM);
+                let grads = self.place(program.places, 0).of(memory.work);
+                update::<B, O>(pass, memory.params, memory.moments, param.offset(), grads)
             }
-            Action::Move { add } => move_to(out, x[0], add || adds),
-            Action::Seed => out.fill(pass.seed),
-            Action::Update if O::UPDATES => self.update_range(pass, memory.params, memory.moments, 0, operands.x[0])?,
-            Action::UpdateRows { run, rows, row_len } if O::UPDATES => {
-                let (rows, row_len, count) = (rows as usize, row_len as usize, self.param.len());
-                let mut done = 0;
-                while done < count {
-                    let len = (rows * row_len).min(count - done);
-                    let dx = out.get_mut(..len).unwrap_or_default();
-                    let leaves = Leaves { params: memory.params, frozen: memory.frozen, inputs };
-                    let x = leaves.resolve(self.x, operands.x);
-                    let first_row = done / row_len.max(1);
-                    run(BackwardCall { args, x, y, saved, dy, dx, add: false, scratch, first_row });
-                    let grads = out.get(..len).unwrap_or_default();
-                    self.update_range(pass, memory.params, memory.moments, done, grads)?;
-                    done += len.max(1);
+            Action::UpdateRows { run, rows } if O::UPDATES => self.update_rows(pass, memory, run, rows.into()),
+            action => {
+                let mut is_sound = false;
+                let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
+                let adds = pass.accumulate && self.is_gradient();
+                match action {
+                    _ if !is_sound => return Err(RunError::BrokenPlan),
+                    Action::Backward { run, copy, add } => {
+                        match copy {
+                            OverGradient::Nothing => {}
+                            OverGradient::Dy => move_to(call.dx, call.dy, false),
+                            OverGradient::Saved => move_to(call.dx, call.saved, false),
+                        }
+                        call.add = add || adds;
+                        run(call);
+                    }
+                    Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
+                    Action::Seed => fill(call.dx, pass.seed),
+                    // A forward step, or an update where gradients are kept.
+                    _ => return Err(RunError::BrokenPlan),
                 }
+                Ok(())
             }
-            // A forward step, or an update where gradients are kept.
-            _ => return Err(RunError::BrokenPlan),
         }
-        Ok(())
     }
 
-    /// Updates the parameter at `param` from its element `done` on, unless a gradient is not finite.
-    fn update_range<O: Optimizer<B>>(
+    /// Computes the gradient of a parameter a few rows at a time, and updates these rows.
+    fn update_rows<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B, O>,
-        params: &mut [B::Elem],
-        moments: &mut [B::Elem],
-        done: usize,
-        grads: &[B::Elem],
+        memory: &mut Memory<'_, B::Elem>,
+        run: Backward<B>,
+        rows: usize,
     ) -> Result<(), RunError> {
-        pass.program.check_finite(grads)?;
-        let first = self.param.offset() + done;
-        let params_len = pass.program.params_len();
-        if let Some(group) = pass.program.groups.iter().find(|group| group.range().contains(&first)) {
-            optim::update::<B, O>(pass.coefficients, &group.settings(), params, grads, moments, params_len, first);
+        let Pass { program, inputs, .. } = *pass;
+        let (param, out) = (self.place(program.places, PARAM), self.place(program.places, OUT));
+        let row_len = (out.len() / rows.max(1)).max(1);
+        let (mut done, mut is_sound) = (0, false);
+        while done < param.len() {
+            let len = out.len().min(param.len() - done);
+            let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
+            if !is_sound {
+                return Err(RunError::BrokenPlan);
+            }
+            call.dx = call.dx.get_mut(..len).unwrap_or_default();
+            call.first_row = done / row_len;
+            run(call);
+            let grads = out.of(memory.work).get(..len).unwrap_or_default();
+            update::<B, O>(pass, memory.params, memory.moments, param.offset() + done, grads)?;
+            done += len.max(1);
         }
         Ok(())
     }
 }
 
-/// The operands that lie outside the work space.
-struct Leaves<'a, E> {
-    params: &'a [E],
-    frozen: &'a [E],
-    inputs: &'a [&'a [E]],
-}
-
-impl<'a, E> Leaves<'a, E> {
-    fn resolve(&self, [p0, p1, p2]: [Place; MAX_INPUTS], [x0, x1, x2]: [&'a [E]; MAX_INPUTS]) -> [&'a [E]; MAX_INPUTS] {
-        let x0 = self.find(p0, x0, [x0, x0]);
-        let x1 = self.find(p1, x1, [x0, x0]);
-        let x2 = self.find(p2, x2, [x0, x1]);
-        [x0, x1, x2]
+/// Updates parameters from the one at `first` on, unless a gradient is not finite.
+#[cfg_attr(target_os = "none", inline(never))]
+fn update<B: Backend, O: Optimizer<B>>(
+    pass: &Pass<'_, B, O>,
+    params: &mut [B::Elem],
+    moments: &mut [B::Elem],
+    first: usize,
+    grads: &[B::Elem],
+) -> Result<(), RunError> {
+    let program = pass.program;
+    program.check_finite(grads)?;
+    if let Some(group) = program.groups.iter().find(|group| group.range().contains(&first)) {
+        let params_len = program.params_len();
+        optim::update::<B, O>(pass.coefficients, &group.settings(), params, grads, moments, params_len, first);
     }
-
-    /// The operand at `place`: `in_work` where it lies there, or one of the `earlier` ones.
-    fn find(&self, place: Place, in_work: &'a [E], earlier: [&'a [E]; 2]) -> &'a [E] {
-        match place.space() {
-            Space::Params => self.params.get(place.range()).unwrap_or_default(),
-            Space::Frozen => self.frozen.get(place.range()).unwrap_or_default(),
-            Space::Input => self.inputs.get(place.offset()).copied().unwrap_or_default(),
-            Space::SameAs => earlier.get(place.offset()).copied().unwrap_or_default(),
-            _ => in_work,
-        }
-    }
+    Ok(())
 }
 
 fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
