@@ -1,5 +1,5 @@
-//! Uses what each feature of slabgrad adds, so that it gets linked. `cargo xtask test link` builds this for every target with
-//! every feature; nobody runs it.
+//! Uses what each feature of slabgrad adds, so that it gets linked. `cargo xtask test link` builds this for every target; nobody runs
+//! it.
 
 #![cfg_attr(any(target_os = "none", all(target_family = "wasm", not(feature = "alloc"))), no_std, no_main)]
 

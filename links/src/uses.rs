@@ -44,6 +44,8 @@ pub(crate) fn all() -> Option<()> {
     }
     #[cfg(feature = "alloc")]
     heap::model()?;
+    #[cfg(feature = "std")]
+    TRAIN.save_file(&memory, Contents::training(), "image.slab").ok()?;
     Some(())
 }
 
@@ -189,7 +191,9 @@ mod heap {
         let data = Dataset::new([2], Vec::from(X), [1], Vec::from(Y)).ok()?;
         let trainer = Trainer::new(1, 4);
         #[cfg(feature = "progress")]
-        let trainer = trainer.callback(slabgrad::train::ProgressBar::new());
+        let mut bar = slabgrad::train::ProgressBar::new();
+        #[cfg(feature = "progress")]
+        let trainer = trainer.callback(&mut bar);
         trainer.fit(&mut model, &data, &mut Adam::new(0.1), loss).ok()?;
         predict(&mut model, &X, 1).ok()?;
         #[cfg(feature = "cbor")]
@@ -197,8 +201,6 @@ mod heap {
             Model::<Strict<f32>>::from_cbor(&model.to_cbor().ok()?).ok()?;
             Model::<Strict<f32>>::from_nanograd(&model.to_nanograd().ok()?, None).ok()?;
         }
-        #[cfg(feature = "std")]
-        model.save_model("model.cbor").ok()?;
         Some(())
     }
 }

@@ -105,7 +105,7 @@ const CHECKS: &[Check] = &[
 
     beside(call("benches beside the workspace", bench::check)),
 
-    beside(call("link: every target with every feature", links::check)),
+    beside(call("link: targets and features", links::check)),
 
     call("wasm: package", web::check_package),
     call("wasm: package in Chromium", web::test),
