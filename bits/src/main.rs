@@ -31,9 +31,11 @@ mod board {
 #[cfg(not(target_os = "none"))]
 fn main() {
     fn print() {
+        let mut slab = vec![0.0; bits::SLAB_LEN];
+        let slab = slab.first_chunk_mut().expect("it is as long as that");
         for net in bits::NETS {
             let mut text = String::new();
-            bits::run(net, &mut [0.0; bits::SLAB_LEN], &mut text).expect("the training runs");
+            bits::run(net, slab, &mut text).expect("the training runs");
             print!("{text}");
         }
     }
