@@ -74,16 +74,16 @@ fn link(workspace: &Workspace, target: &str, features: &str, without_allocator: 
 
 /// In Markdown, as the README has it.
 fn table() -> String {
-    let mut table = format!("| target | {} |\n|---{}|\n", COLUMNS.join(" | "), "|---".repeat(COLUMNS.len()));
-    for (target, columns) in TARGETS {
+    let head = format!("| target | {} |\n|---{}|\n", COLUMNS.join(" | "), "|---".repeat(COLUMNS.len()));
+    let rows = TARGETS.map(|(target, columns)| {
         let cells = columns.map(|features| match features {
             "" => "links".to_owned(),
             NOTHING => NOTHING.to_owned(),
             features => format!("`{}`", features.replace(',', "`, `")),
         });
-        table += &format!("| {target} | {} |\n", cells.join(" | "));
-    }
-    table
+        format!("| {target} | {} |\n", cells.join(" | "))
+    });
+    head + &rows.concat()
 }
 
 #[cfg(test)]
