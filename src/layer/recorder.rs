@@ -123,7 +123,7 @@ impl<'a, B: Backend> Recorder<'a, B> {
         self.trains
     }
 
-    /// The parameter `leaf` of the layer that is being recorded.
+    /// The parameter `leaf` of the layer that is being recorded. While the model is made it is known by its shape alone.
     pub fn parameter(&mut self, leaf: &str, shape: impl Into<Shape>, init: Init) -> Handle {
         let shape = shape.into();
         self.entry(leaf, shape, init, Role::Trained, |tape| tape.declare(Role::Trained.kind(), shape))
