@@ -1,11 +1,10 @@
-//! Hands the linker the memory layout of the board that stands for the target: the firmware's.
+//! Hands the linker the memory layout of the board that stands for the target: the firmware's. `links/` is built by it, too.
 
 use std::{env, error::Error, fs, path::PathBuf};
 
 const MEMORY: &str = "../firmware-example/memory";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed={MEMORY}");
     if env::var("CARGO_CFG_TARGET_OS")? != "none" {
         return Ok(());
@@ -19,5 +18,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("cargo:rustc-link-arg-bins=-Tmemory.x");
     }
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
+    if env::var_os("CARGO_FEATURE_DEFMT").is_some() {
+        println!("cargo:rustc-link-arg-bins=-Tdefmt.x");
+    }
     Ok(())
 }

@@ -155,6 +155,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of numbers")]
     fn moments_are_those_of_the_distributions() {
         let shape = Shape::new([200, 50]);
         let want = [

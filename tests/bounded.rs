@@ -11,7 +11,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use slabgrad::checkpoint::{Image, StateDict};
-use slabgrad::layer::Model;
+use slabgrad::layer::{Model, Sequential};
 use slabgrad::prelude::*;
 use slabgrad::shape::Shape;
 
@@ -92,6 +92,19 @@ fn check(name: &str, good: &[u8], read: fn(&[u8])) {
 fn models_ask_for_no_more_than_their_files_account_for() {
     let model = readers::small_model::<Strict<f32>>().to_cbor().unwrap();
     check("model", &model, |bytes| drop(Model::<Strict<f32>>::from_cbor(bytes)));
+}
+
+#[test]
+fn models_whose_layers_do_not_fit_ask_for_no_memory() {
+    let large = 1 << 20;
+    for (sample, layers) in [
+        (1, Sequential::new().linear("fc", large, large)),
+        (large, Sequential::new().batch_norm1d("bn", large).linear("fc", 1, large)),
+        (1, Sequential::new().linear("fc1", 1, large).linear("fc2", 1, large)),
+    ] {
+        let found = peak(|| assert!(Model::<Strict<f32>>::new(layers, [sample], 1).is_err()));
+        assert!((1..1 << 16).contains(&found), "{found} bytes");
+    }
 }
 
 #[test]

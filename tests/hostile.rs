@@ -12,6 +12,7 @@ use slabgrad::backend::Start;
 use slabgrad::checkpoint::{Contents, Header, Image, Slots, StateDict};
 use slabgrad::compiled::Context;
 use slabgrad::diagnostics::{self, GradientStats, Monitor};
+use slabgrad::graph::Name;
 use slabgrad::layer::{self, Activation, Convolution, Model, Residual, Sequential};
 use slabgrad::metrics::{ConfusionMatrix, EarlyStopping, RunningMean};
 use slabgrad::ops::{self, Args, Reads, conv_transpose2d, conv2d, max_pool1d, max_pool2d};
@@ -289,7 +290,7 @@ fn shapes() {
     // Names and messages are cut, not overrun.
     let long = "x".repeat(10_000);
     let leaked: &'static str = long.leak();
-    assert!((1..10_000).contains(&slabgrad::graph::Name::new(leaked, leaked).to_string().len()));
+    assert!((1..10_000).contains(&Name::new(leaked, leaked).to_string().len()));
     assert!((1..10_000).contains(&slabgrad::error::Message::new().text(leaked).as_str().len()));
 }
 
@@ -326,7 +327,7 @@ fn windows() {
         assert_eq!(flat.is_ok(), size == 1, "a window of {size}");
     }
     // As layers: a size of 1 is the good one among the bad ones.
-    for size in [0, 1, 300] {
+    for size in [0, 1, 300, 1 << 32] {
         let (image, line) = ([1, 4, 4], [1, 4]);
         let window = Window2d::size(size);
         let models: [(&str, Result<Model, _>); 7] = [
@@ -365,8 +366,7 @@ fn fits_only_one<const N: usize>(size: usize, models: [(&str, Result<Model, laye
 
 #[test]
 fn layers() {
-    // Larger ones would be allocated before they are compared with the sample.
-    for size in [0, 1, 3, 0x1_0000] {
+    for size in SIZES {
         let models: [(&str, Result<Model, _>); 8] = [
             ("linear inputs", Model::new(layer::Linear::new(size, 2), [1], 1)),
             ("linear in a sequence", Model::new(Sequential::new().linear("fc", size, 2), [1], 1)),
@@ -404,8 +404,28 @@ fn layers() {
         assert!(Activation::from_name(Activation::Relu.name(), Some(number)).is_some());
         // A constant is what it is; nothing that is not finite gets through a step.
         let mut data = [0.0_f64; 2];
-        Init::constant(number).fill(&mut data, Shape::new([2]), slabgrad::graph::Name::new("", "w"), 1);
+        Init::constant(number).fill(&mut data, Shape::new([2]), Name::new("", "w"), 1);
         assert!(data[0] == number || number.is_nan());
+    }
+    // Shapes are compared, and elements counted, before there is memory for any.
+    let large: [(Result<Model, _>, &str); 4] = [
+        (Model::new(layer::Linear::new(1 << 31, 1), [1], 1), "linear: input features are 1, weight expects 2147483648"),
+        (
+            Model::new(layer::Linear::new(1 << 32, 2), [1], 1),
+            "parameter: the params space has room for 4294967294 elements, 8589934590 are needed",
+        ),
+        (
+            Model::new(Sequential::new().linear("fc1", 1, 1 << 31).linear("fc2", 1 << 31, 1), [1], 1),
+            "parameters and states: the params space has room for 0 elements, 6442450945 are needed",
+        ),
+        (
+            Model::new(layer::Dropout::new(Dropout::new(0.1)), [1 << 32], 1),
+            "constant: the work space has room for 4294967294 elements, 4294967295 are needed",
+        ),
+    ];
+    for (model, text) in large {
+        let error = model.err().expect("nothing holds it").to_string();
+        assert!(error.starts_with(text), "{error}");
     }
     _ = (
         LayerNorm::new(),
@@ -452,6 +472,59 @@ fn tapes() {
         assert_eq!(tape.gradient(w).unwrap_or_default().iter().sum::<f32>(), 0.0);
         tape.reset_to(mark);
     }
+}
+
+/// The table's specs compute with lengths that no memory holds.
+#[test]
+fn operations() {
+    type Operation = fn(&mut GrowingTape, Handle, usize) -> Handle;
+    let operations: [(&str, Operation); 28] = [
+        ("concat", |tape, x, _| tape.concat(&[x, x, x], 0)),
+        ("stack", |tape, x, _| tape.stack(&[x, x, x], 0)),
+        ("pad", |tape, x, size| tape.pad(x, &[size, 1], &[1, size], 0.0)),
+        ("slice", |tape, x, size| tape.slice(x, &[0, 1], &[size, size], &[size, size])),
+        ("upsample", |tape, x, size| tape.upsample_nearest2d(x, [size, 2])),
+        ("flatten", |tape, x, _| tape.flatten(x)),
+        ("reshape", |tape, x, size| tape.reshape(x, [size, size])),
+        ("broadcast_to", |tape, x, size| tape.broadcast_to(x, [size, size, size, size])),
+        ("zeros", |tape, _, size| tape.zeros([size, size])),
+        ("unsqueeze", |tape, x, size| tape.unsqueeze(x, size.cast_signed())),
+        ("squeeze", |tape, x, size| tape.squeeze(x, &[size.cast_signed()])),
+        ("permute", |tape, x, size| tape.permute(x, &[0, size.cast_signed()])),
+        ("transpose", |tape, x, size| tape.transpose(x, 0, size.cast_signed())),
+        ("gather", |tape, x, size| tape.gather(x, x, size.cast_signed())),
+        ("embedding", |tape, x, _| tape.embedding(x, x)),
+        ("matmul", |tape, x, _| tape.matmul_nt(x, x)),
+        ("linear", |tape, x, _| tape.linear(x, x, None)),
+        ("conv2d", |tape, x, size| tape.conv2d(x, x, None, Conv2d::kernel(1).padding(size))),
+        ("average pool", |tape, x, size| tape.avg_pool2d(x, Window2d::size(size), ops::avg_pool2d::CountPadding::Yes)),
+        ("gru_cell", |tape, x, _| tape.gru_cell(x, x, x)),
+        ("lstm_cell", |tape, x, _| tape.lstm_cell(x, x)),
+        ("lstm_gates", |tape, x, _| tape.lstm_gates(x)),
+        ("layer_norm", |tape, x, size| tape.layer_norm(x, None, None, size, 1e-5)),
+        ("group_norm", |tape, x, size| tape.group_norm(x, None, None, size, 1e-5)),
+        ("var", |tape, x, size| tape.var(x, &[], size, false)),
+        ("l2_normalize", |tape, x, size| tape.l2_normalize(x, Some(size.cast_signed()), 1e-5)),
+        ("cross_entropy", |tape, x, _| tape.cross_entropy(x, x, CrossEntropy::new())),
+        ("attention", |tape, x, _| tape.scaled_dot_product_attention(x, x, x, Attention::new())),
+    ];
+    for (name, operation) in operations {
+        for size in SIZES {
+            for rank in 0..=5 {
+                let mut tape = Tape::new().lazily();
+                let one = tape.constant([1], &[1.0]);
+                let shape = Shape::from([size; 5]).prefix(rank);
+                let x = tape.broadcast_to(one, if rank == 0 { Shape::new([1]) } else { shape });
+                let y = operation(&mut tape, x, size);
+                // Small ones are computed; for large ones there is no memory.
+                let (elements, found) = (tape.shape(y).len(), tape.force(y).len());
+                assert!(found == elements || tape.check().is_err(), "{name} of {shape} with {size}: {found} elements");
+            }
+        }
+    }
+    let mut tape = Tape::new();
+    tape.batch_norm_statistics(usize::MAX);
+    assert!(tape.check().is_err());
 }
 
 #[test]
@@ -505,6 +578,18 @@ fn plans() {
     for decay in NUMBERS {
         let plan = net().try_train(Training::with::<Adam>().weight_decay(decay));
         assert_eq!(plan.is_ok(), decay.is_finite() && decay >= 0.0, "a weight decay of {decay}");
+    }
+    // Without elements it is no input, which panics as it says.
+    for size in SIZES.into_iter().filter(|&size| size > 0) {
+        let mut g = Graph::<Strict<f32>, 8>::new();
+        let (x, weight) = (Shape::from([1, size]), Shape::from([size, size]));
+        let (input, w) = (g.input_dyn("x", x), g.parameter_dyn(Name::new("", "w"), weight, Init::Zeros));
+        let y = g.apply_dyn(ops::linear::op(), &[input, w], ops::linear::spec(x, weight, None).unwrap());
+        let loss = g.apply_dyn(ops::sum::op(), &[y], ops::sum::spec(x, &[], false).unwrap());
+        g.loss_dyn(loss);
+        let error = g.try_train(Training::with::<Adam>()).err().map(|error| error.to_string());
+        assert_eq!(error.is_none(), size <= 1, "{error:?} of {weight}");
+        assert!(error.is_none_or(|error| error.contains(|c: char| c.is_ascii_digit())), "no number in it");
     }
     // Operations of one's own are functions and flags: there is no number in them.
     let op = ops::Op::<Strict<f32>>::new("nothing", |_| {}, [ops::Gradient::None; 3]);

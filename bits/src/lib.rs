@@ -7,8 +7,9 @@
 
 use core::fmt::{self, Write};
 
-use slabgrad::optim::Optimizer;
+use slabgrad::optim::{HEADER_LEN, Optimizer};
 use slabgrad::prelude::*;
+use slabgrad::program::Space;
 
 mod nets;
 #[cfg(target_family = "wasm")]
@@ -52,11 +53,12 @@ fn train<O: Optimizer<Strict<f32>>>(
     out: &mut dyn Write,
 ) -> fmt::Result {
     let refused = |_: RunError| fmt::Error;
-    let (batch, slab) = slab.split_at_mut(BATCH * (PIXELS + 1));
+    let samples = program.inputs().first().map_or(0, |input| input.shape.axis(0));
+    let (batch, slab) = slab.split_at_mut(samples * (PIXELS + 1));
     let mut memory = program.memory(slab).map_err(refused)?;
     program.init(&mut memory, 42).map_err(refused)?;
     for step in 1..=STEPS {
-        let (images, labels) = digits(batch, step * BATCH);
+        let (images, labels) = digits(batch, step * samples);
         let loss = program.step(&mut memory, &[images, labels], &mut optimizer).map_err(refused)?;
         let logits = program.output(&memory, "logits").ok_or(fmt::Error)?;
         match SHOWN {
@@ -72,20 +74,16 @@ fn train<O: Optimizer<Strict<f32>>>(
             Some(shown) => {
                 let (of, at) = shown.split_once(' ').ok_or(fmt::Error)?;
                 if of == net && at.parse() == Ok(step) {
-                    show(out, "loss", "", &[loss])?;
-                    show(out, "logits", "", logits)?;
-                    show(out, "state", "", memory.state)?;
-                    for tensor in
-                        program.tensors().iter().filter(|tensor| tensor.space == slabgrad::program::Space::Params)
-                    {
-                        show(
-                            out,
-                            tensor.name.scope,
-                            tensor.name.leaf,
-                            memory.params.get(tensor.range()).unwrap_or_default(),
-                        )?;
+                    show(out, "loss", &[loss])?;
+                    show(out, "logits", logits)?;
+                    show_tensors(out, program, Space::State, "", memory.state)?;
+                    show_tensors(out, program, Space::Params, "", memory.params)?;
+                    let (header, moments) = memory.moments.split_at_checked(HEADER_LEN).unwrap_or_default();
+                    show(out, "header of the moments", header)?;
+                    let kinds = ["moment 1 of ", "moment 2 of "];
+                    for (kind, moments) in kinds.iter().zip(moments.chunks_exact(program.params_len())) {
+                        show_tensors(out, program, Space::Params, kind, moments)?;
                     }
-                    show(out, "moments", "", memory.moments)?;
                 }
             }
         }
@@ -93,10 +91,22 @@ fn train<O: Optimizer<Strict<f32>>>(
     Ok(())
 }
 
-/// A line for each element: its tensor, its place and its bits.
-fn show(out: &mut dyn Write, scope: &str, leaf: &str, data: &[f32]) -> fmt::Result {
-    let dot = if leaf.is_empty() { "" } else { "." };
-    data.iter().enumerate().try_for_each(|(i, x)| writeln!(out, "{scope}{dot}{leaf}[{i}] {:08x}", x.to_bits()))
+/// A line for each element of the tensors of a space, or of what is laid out as they are.
+fn show_tensors(
+    out: &mut dyn Write,
+    program: &Program<'static>,
+    space: Space,
+    kind: &str,
+    data: &[f32],
+) -> fmt::Result {
+    program.tensors().iter().filter(|tensor| tensor.space == space).try_for_each(|tensor| {
+        show(out, format_args!("{kind}{}", tensor.name), data.get(tensor.range()).unwrap_or_default())
+    })
+}
+
+/// A line for each element: what it is of, its place and its bits.
+fn show(out: &mut dyn Write, name: impl fmt::Display, data: &[f32]) -> fmt::Result {
+    data.iter().enumerate().try_for_each(|(i, x)| writeln!(out, "{name}[{i}] {:08x}", x.to_bits()))
 }
 
 /// The start of FNV-1a, in 64 bits.
@@ -109,7 +119,7 @@ fn hash(start: u64, data: &[f32]) -> u64 {
 
 /// The digits from `first` on, in the range 0 to 1, and their labels.
 fn digits(batch: &mut [f32], first: usize) -> (&[f32], &[f32]) {
-    let (images, labels) = batch.split_at_mut(BATCH * PIXELS);
+    let (images, labels) = batch.split_at_mut(batch.len() / (PIXELS + 1) * PIXELS);
     let records = DIGITS.as_chunks::<{ PIXELS + 1 }>().0.iter().cycle().skip(first);
     for ((record, image), label) in records.zip(images.as_chunks_mut::<PIXELS>().0).zip(labels.iter_mut()) {
         let [pixels @ .., digit] = record;

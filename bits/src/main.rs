@@ -1,5 +1,5 @@
-//! Prints what `bits` computes: on a board (under QEMU) by semihosting, on the host to standard output. There, an argument `2`
-//! trains every network in two threads at once, which have to agree.
+//! Prints what `bits` computes: on a board (under QEMU) by semihosting, on the host to standard output. With the feature `rayon`
+//! there, the argument is the number of threads.
 
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
@@ -30,21 +30,20 @@ mod board {
 
 #[cfg(not(target_os = "none"))]
 fn main() {
-    fn text(net: &str) -> String {
-        let mut text = String::new();
-        bits::run(net, &mut [0.0; bits::SLAB_LEN], &mut text).expect("the training runs");
-        text
+    fn print() {
+        let mut slab = vec![0.0; bits::SLAB_LEN];
+        let slab = slab.first_chunk_mut().expect("it is as long as that");
+        for net in bits::NETS {
+            let mut text = String::new();
+            bits::run(net, slab, &mut text).expect("the training runs");
+            print!("{text}");
+        }
     }
-    let twice = std::env::args().nth(1).as_deref() == Some("2");
-    for net in bits::NETS {
-        let first = if twice {
-            let [first, second] =
-                [(); 2].map(|()| std::thread::spawn(|| text(net))).map(|thread| thread.join().expect("no panic"));
-            assert_eq!(first, second, "two threads computed different bits");
-            first
-        } else {
-            text(net)
-        };
-        print!("{first}");
+    #[cfg(feature = "rayon")]
+    {
+        let threads = std::env::args().nth(1).expect("how many threads").parse().expect("a number of threads");
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads").install(print);
     }
+    #[cfg(not(feature = "rayon"))]
+    print();
 }

@@ -3,8 +3,10 @@
 use slabgrad::graph::Indices;
 use slabgrad::prelude::*;
 
-/// Samples of a batch.
+/// Samples of a batch, at most.
 pub(crate) const BATCH: usize = 16;
+/// The same where a sample is much work for a microcontroller.
+const FEW: usize = 4;
 /// Pixels of a digit.
 pub(crate) const PIXELS: usize = 64;
 const CLASSES: usize = 10;
@@ -20,18 +22,18 @@ const fn w1() -> Graph {
     finish(g, logits, label)
 }
 
-/// A convolutional network.
+/// The convolutional network of `examples/digits.rs`. Its second convolution is work enough for two threads.
 const fn cnn() -> Graph {
     let mut g = Graph::new();
-    let x = g.input::<R4<BATCH, 1, 8, 8>>("x");
-    let label = g.class_indices::<BATCH>("label");
-    let h: Var<R4<BATCH, 4, 8, 8>> = g.conv2d("conv1", x, Conv2d::kernel(3).padding(1));
+    let x = g.input::<R4<FEW, 1, 8, 8>>("x");
+    let label = g.class_indices::<FEW>("label");
+    let h: Var<R4<FEW, 16, 8, 8>> = g.conv2d("conv1", x, Conv2d::kernel(3).padding(1));
     let h = g.relu(h);
-    let h: Var<R4<BATCH, 4, 4, 4>> = g.max_pool2d(h, Window2d::size(2));
-    let h: Var<R4<BATCH, 8, 2, 2>> = g.conv2d("conv2", h, Conv2d::kernel(3).stride(2).padding(1));
+    let h: Var<R4<FEW, 16, 4, 4>> = g.max_pool2d(h, Window2d::size(2));
+    let h: Var<R4<FEW, 32, 4, 4>> = g.conv2d("conv2", h, Conv2d::kernel(3).padding(1));
     let h = g.relu(h);
-    let h: Var<R2<BATCH, 32>> = g.flatten(h);
-    let logits: Var<R2<BATCH, CLASSES>> = g.linear("fc", h);
+    let h: Var<R2<FEW, 512>> = g.flatten(h);
+    let logits: Var<R2<FEW, CLASSES>> = g.linear("fc", h);
     finish(g, logits, label)
 }
 
@@ -69,7 +71,7 @@ const fn gru() -> Graph {
     finish(g, logits, label)
 }
 
-const fn finish(mut g: Graph, logits: Var<R2<BATCH, CLASSES>>, label: Var<Indices<BATCH>>) -> Graph {
+const fn finish<const A: usize>(mut g: Graph, logits: Var<R2<A, CLASSES>>, label: Var<Indices<A>>) -> Graph {
     g.output("logits", logits);
     let loss = g.cross_entropy(logits, label);
     g.loss(loss);

@@ -15,8 +15,6 @@ use crate::shape::Shape;
 
 const FORMAT: &str = "slabgrad-model";
 const VERSION: u64 = 1;
-/// Elements that a sample may have. Its shape is a few bytes of the file, and recording takes memory for one.
-const MAX_SAMPLE: usize = 1 << 24;
 
 /// Files with models in them, structure included.
 impl<B: Backend> Model<B> {
@@ -31,10 +29,6 @@ impl<B: Backend> Model<B> {
         // What is written can be read again.
         let mut unlimited = usize::MAX;
         build::<B>(&description, "", &mut unlimited)?;
-        if self.input_shape().len() > MAX_SAMPLE {
-            let what = format!("a sample has more than {MAX_SAMPLE} elements");
-            return Err(CborError::Field { at: 0, path: "sample".to_owned(), what });
-        }
         let mut writer = Writer::new();
         writer.map(7);
         writer.text("format");
@@ -67,8 +61,7 @@ impl<B: Backend> Model<B> {
         Ok(writer.into_bytes())
     }
 
-    /// The model that [`Model::to_cbor`] wrote. It trains, as a new one does. Memory is bounded by the length of the bytes
-    /// and one sample.
+    /// The model that [`Model::to_cbor`] wrote. It trains, as a new one does. Memory is bounded by the length of the bytes.
     ///
     /// # Errors
     /// When the bytes are not such a model, hold another type of elements, or are damaged in a way that shows.
@@ -95,9 +88,6 @@ impl<B: Backend> Model<B> {
         }
         let sample = field("sample")?;
         let shape = cbor::shape(sample.array("sample")?, sample, "sample")?;
-        if shape.len() > MAX_SAMPLE {
-            return Err(sample.error("sample", format!("a sample has at most {MAX_SAMPLE} elements, this has {shape}")));
-        }
         let seed = field("seed")?.unsigned("seed")?;
         let description = read_layer(field("model")?, "model")?;
         let tensors = field("tensors")?;

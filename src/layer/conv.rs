@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::model::batched;
 use super::{Activation, Layer, Recorder, Setting};
 use crate::backend::Backend;
 use crate::init::Init;
@@ -42,11 +43,10 @@ impl<S: Copy> Convolution<S> {
     fn parameters<B: Backend>(
         &self,
         r: &mut Recorder<'_, B>,
-        kernel: &[usize],
+        kernel: Shape,
         settings: conv2d::Conv2d,
     ) -> (Handle, Option<Handle>) {
-        let mut weight = Shape::new([self.outputs, self.inputs / settings.groups.max(1)]);
-        kernel.iter().for_each(|&length| weight = weight.push(length));
+        let weight = batched(batched(kernel, self.inputs / settings.groups.max(1)), self.outputs);
         let weight = r.parameter("weight", weight, settings.init);
         (weight, settings.bias.then(|| r.parameter("bias", [self.outputs], Init::Zeros)))
     }
@@ -74,7 +74,7 @@ impl<B: Backend> Layer<B> for Conv1d {
     }
     fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
         let settings = self.settings.0;
-        let (weight, bias) = self.parameters(r, &[settings.window.size[1]], settings);
+        let (weight, bias) = self.parameters(r, [settings.window.size[1]].into(), settings);
         let y = r.tape().conv1d(x, weight, bias, self.settings);
         r.activate(self.activation, y)
     }
@@ -98,7 +98,7 @@ impl<B: Backend> Layer<B> for Conv2d {
         "Conv2d"
     }
     fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
-        let (weight, bias) = self.parameters(r, &self.settings.window.size, self.settings);
+        let (weight, bias) = self.parameters(r, self.settings.window.size.into(), self.settings);
         let y = r.tape().conv2d(x, weight, bias, self.settings);
         r.activate(self.activation, y)
     }

@@ -4,13 +4,13 @@ use alloc::boxed::Box;
 use alloc::rc::Rc;
 use alloc::vec::Vec;
 
-use super::recorder::{Entry, Role, Row, Watch, zeros};
+use super::recorder::{Entry, Role, Row, Watch};
 use super::{Layer, ModelError, Recorder, write_structure};
 use crate::backend::{Backend, Real, Strict};
 use crate::graph::Name;
 use crate::optim::{HEADER_LEN, Optimizer};
 use crate::shape::{MAX_RANK, Shape};
-use crate::tape::{GrowingTape, Handle, Mark};
+use crate::tape::{GrowingTape, Handle, Kind, Mark};
 
 /// A layer with its parameters and its state, on a tape of its own.
 pub struct Model<B: Backend = Strict<f32>> {
@@ -34,7 +34,8 @@ impl<B: Backend> Model<B> {
     /// seed and their names.
     ///
     /// # Errors
-    /// When a layer does not fit what comes before it.
+    /// When a layer does not fit what comes before it, which is found out before any memory is asked for; when there is not
+    /// enough, or 2^32 elements or more are needed.
     pub fn new(root: impl Layer<B> + 'static, sample: impl Into<Shape>, seed: u64) -> Result<Self, ModelError> {
         let (root, sample) = (Box::new(root), sample.into());
         if sample.rank() == MAX_RANK {
@@ -43,7 +44,8 @@ impl<B: Backend> Model<B> {
         // Without numbers: which parameters there are, and what shapes come out.
         let mut scratch = GrowingTape::<B>::default().lazily();
         let batch = batched(sample, 1);
-        let x = scratch.constant(batch, &zeros(batch));
+        let x = scratch.declare(Kind::Constant, batch);
+        scratch.check()?;
         let mut entries = Vec::new();
         let mut recorder = Recorder::new(&mut scratch, &mut entries, true, true);
         let y = recorder.layer("", &*root as &dyn Layer<B>, x);
@@ -80,18 +82,19 @@ impl<B: Backend> Model<B> {
         let mut tape = GrowingTape::default();
         tape.set_lazy(self.tape.is_lazy());
         self.tape = tape;
+        let len = |trained| {
+            let entries = self.entries.iter().filter(|entry| (entry.role == Role::Trained) == trained);
+            entries.fold(0, |sum: usize, entry| sum.saturating_add(entry.shape.len()))
+        };
+        self.tape.reserve_leaves(len(true), len(false));
         let (mut last_old, mut last_new) = (Handle::NONE, Handle::NONE);
         for role in [Role::Trained, Role::Frozen, Role::State] {
             for (i, entry) in self.entries.iter_mut().enumerate().filter(|(_, entry)| entry.role == role) {
                 let old = entry.handle;
-                let zeros = || zeros(entry.value_shape);
-                entry.handle = match role {
-                    Role::Trained => self.tape.parameter(entry.shape, &zeros()),
-                    Role::Frozen => self.tape.constant(entry.shape, &zeros()),
-                    // A further part of the same value.
-                    Role::State if entry.offset > 0 && old == last_old => last_new,
-                    Role::State => self.tape.state(entry.value_shape, &zeros()),
-                };
+                // Or a further part of the same value.
+                let is_part = role == Role::State && entry.offset > 0 && old == last_old;
+                entry.handle =
+                    if is_part { last_new } else { self.tape.leaf_with(role.kind(), entry.value_shape, None) };
                 (last_old, last_new) = (old, entry.handle);
                 if role == Role::Trained {
                     self.tape.set_group(entry.handle, entry.group);

@@ -75,7 +75,7 @@ impl<B: Backend, const AXES: usize> Layer<B> for BatchNorm<AXES> {
         // In the order of a static graph, which images tell layouts by.
         let leaves = [("running_mean", Init::Zeros), ("running_var", Init::Ones)];
         let statistics = r.states(leaves, [self.channels]);
-        let [weight, bias] = affine(r, self.settings.affine, Shape::new([self.channels]));
+        let [weight, bias] = affine(r, self.settings.affine, [self.channels].into());
         let settings = if r.is_training() { self.settings } else { self.settings.eval() };
         let found = r.tape().shape(x);
         let (expected, fits) = match AXES {
@@ -218,7 +218,7 @@ impl<B: Backend> Layer<B> for GroupNorm {
         "GroupNorm"
     }
     fn forward(&self, r: &mut Recorder<'_, B>, x: Handle) -> Handle {
-        let [weight, bias] = affine(r, self.settings.affine, Shape::new([self.channels]));
+        let [weight, bias] = affine(r, self.settings.affine, [self.channels].into());
         r.tape().group_norm(x, weight, bias, self.settings.groups, self.settings.epsilon)
     }
     fn settings(&self) -> Vec<(&'static str, Setting)> {

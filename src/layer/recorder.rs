@@ -6,21 +6,12 @@ use core::fmt::Write;
 
 use super::model::batched;
 use super::{Activation, Layer};
-use crate::backend::{Backend, Real};
+use crate::backend::Backend;
 use crate::graph::Name;
 use crate::init::Init;
-use crate::optim::ParamGroup;
+use crate::optim::{Group, ParamGroup};
 use crate::shape::Shape;
-use crate::tape::{GrowingTape, Handle};
-
-/// As many zeros as the shape has elements; none where there is no memory for them, which is a fault where they are recorded.
-pub(crate) fn zeros<E: Real>(shape: Shape) -> Vec<E> {
-    let mut zeros = Vec::new();
-    if zeros.try_reserve_exact(shape.len()).is_ok() {
-        zeros.resize(shape.len(), E::ZERO);
-    }
-    zeros
-}
+use crate::tape::{GrowingTape, Handle, Kind};
 
 /// What a named tensor of a model is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +19,17 @@ pub(crate) enum Role {
     Trained,
     Frozen,
     State,
+}
+
+impl Role {
+    /// What it is on a tape.
+    pub(super) fn kind<B: Backend>(self) -> Kind<B> {
+        match self {
+            Self::Trained => Kind::Parameter(Group::default()),
+            Self::Frozen => Kind::Constant,
+            Self::State => Kind::State,
+        }
+    }
 }
 
 /// A parameter or a state that a layer has asked for.
@@ -121,10 +123,10 @@ impl<'a, B: Backend> Recorder<'a, B> {
         self.trains
     }
 
-    /// The parameter `leaf` of the layer that is being recorded.
+    /// The parameter `leaf` of the layer that is being recorded. While the model is made it is known by its shape alone.
     pub fn parameter(&mut self, leaf: &str, shape: impl Into<Shape>, init: Init) -> Handle {
         let shape = shape.into();
-        self.entry(leaf, shape, init, Role::Trained, |tape| tape.parameter(shape, &zeros(shape)))
+        self.entry(leaf, shape, init, Role::Trained, |tape| tape.declare(Role::Trained.kind(), shape))
     }
 
     /// States of the layer that an operation uses together, all of one shape: one value `[count, ...shape]`.
@@ -133,8 +135,8 @@ impl<'a, B: Backend> Recorder<'a, B> {
         let all = batched(shape, N);
         let mut value = Handle::NONE;
         for (i, (leaf, init)) in leaves.into_iter().enumerate() {
-            let handle = self
-                .entry(leaf, shape, init, Role::State, |tape| if i > 0 { value } else { tape.state(all, &zeros(all)) });
+            let declare = |tape: &mut GrowingTape<B>| if i > 0 { value } else { tape.declare(Role::State.kind(), all) };
+            let handle = self.entry(leaf, shape, init, Role::State, declare);
             if self.declares
                 && let Some(entry) = self.entries.last_mut()
             {
@@ -156,8 +158,9 @@ impl<'a, B: Backend> Recorder<'a, B> {
             return (entry.handle, stream);
         }
         let path = core::mem::take(&mut self.path);
-        let counter =
-            self.entry(DROPOUT_COUNTER, Shape::new([2]), Init::Zeros, Role::State, |tape| tape.dropout_counter());
+        let shape = Shape::new([2]);
+        let counter = self
+            .entry(DROPOUT_COUNTER, shape, Init::Zeros, Role::State, |tape| tape.declare(Role::State.kind(), shape));
         self.path = path;
         (counter, stream)
     }

@@ -59,8 +59,9 @@ pub(super) const fn insert(
     Ok((shape, at))
 }
 
-/// `x` with axis `at` of this length.
+/// `x` with axis `at` of this length; the longest that there is where that is longer, which no memory holds.
 pub(super) const fn replace(x: Shape, at: usize, length: usize) -> Shape {
+    let length = if length > u32::MAX as usize { u32::MAX as usize } else { length };
     let mut shape = Shape::SCALAR;
     let mut axis = 0;
     while axis < x.rank() {

@@ -213,7 +213,7 @@ impl<S: Storage> Tape<S> {
     /// A fault where there is no room.
     #[track_caller]
     pub fn batch_norm_statistics(&mut self, channels: usize) -> tape::Handle {
-        let statistics = self.zero_state(Shape::new([2, channels]));
+        let statistics = self.zero_state(Shape::from([2, channels]));
         self.value_mut(statistics).iter_mut().skip(channels).for_each(|variance| *variance = Real::ONE);
         statistics
     }

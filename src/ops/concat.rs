@@ -47,7 +47,7 @@ pub const fn spec(operands: &[Shape], axis: isize) -> Result<Spec, ShapeError> {
             let (operand, expected) = ("an operand", "the same as the first but for the axis");
             return Err(ShapeError::Rank { op, operand, expected, found: operands[i] });
         }
-        length += operand.axis(axis);
+        length = usize::saturating_add(length, operand.axis(axis));
         args.0[1 + i] = operand.product(axis, operand.rank()) as u32;
         i += 1;
     }

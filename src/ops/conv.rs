@@ -408,8 +408,9 @@ impl Geometry {
         columns: &mut [B::Elem],
         start: Start,
     ) {
-        let samples = maps.chunks_exact(self.maps_len().max(1));
-        for (image, maps) in image.chunks_exact_mut(self.image_len().max(1)).zip(samples) {
+        let maps_len = self.maps_len();
+        for (n, image) in image.chunks_exact_mut(self.image_len().max(1)).enumerate() {
+            let maps = maps.get(n * maps_len..(n + 1) * maps_len).unwrap_or_default();
             if start == Start::Zero {
                 image.fill(B::Elem::ZERO);
             }
@@ -508,7 +509,8 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
             if geometry.convolve_in_vectors::<B>(x, [weight, bias], y, Start::Zero, &then) {
                 return;
             }
-            for (x, y) in x.chunks_exact(image).zip(y.chunks_exact_mut(maps)) {
+            for (n, y) in y.chunks_exact_mut(maps).enumerate() {
+                let x = x.get(n * image..(n + 1) * image).unwrap_or_default();
                 let start = start_from_bias(y, bias, geometry.out_plane());
                 geometry.convolve_by_columns::<B>(x, weight, y, scratch, start);
                 then(y);

@@ -242,6 +242,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of numbers")]
     fn about_as_many_elements_are_dropped_as_asked() {
         for p in [0.1, 0.5, 0.9] {
             let y = run(Dropout::new(p), 0, &vec![1.0_f64; 20_000], &[0.0, 0.0]).y;

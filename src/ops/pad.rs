@@ -34,13 +34,13 @@ pub const fn spec(x: Shape, before: &[usize], after: &[usize], value: f64) -> Re
     }
     let (mut shape, mut axis) = (x, 0);
     while axis < before.len() {
-        shape = axes::replace(shape, axis, x.axis(axis) + before[axis] + after[axis]);
+        shape = axes::replace(shape, axis, x.axis(axis).saturating_add(before[axis]).saturating_add(after[axis]));
         axis += 1;
     }
     let (strides, mut offset) = (axes::strides(shape), 0);
     axis = 0;
     while axis < before.len() {
-        offset += before[axis] * strides[axis];
+        offset = usize::saturating_add(offset, before[axis].saturating_mul(strides[axis]));
         axis += 1;
     }
     Ok(Spec::new(shape).args(strided::args(x, strides, offset, true).with_scalar(strided::WORDS, value)))

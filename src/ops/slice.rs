@@ -46,7 +46,7 @@ pub const fn spec(x: Shape, starts: &[usize], stops: &[usize], steps: &[usize]) 
             return Err(ShapeError::Setting { op, rule: "a step is at least 1", found: 0.0 });
         }
         strides[axis] = own[axis].saturating_mul(step);
-        offset += start * own[axis];
+        offset = usize::saturating_add(offset, start.saturating_mul(own[axis]));
         shape = shape.push((stop - start).div_ceil(step));
         axis += 1;
     }

@@ -3,7 +3,7 @@
 //!
 //! `dx` is the sum of `dy` over the element's block, added in row-major order.
 
-use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec};
+use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Reads, Spec, axes};
 use crate::backend::{Backend, Real};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
@@ -30,7 +30,8 @@ pub const fn spec(x: Shape, factors: [usize; 2]) -> Result<Spec, ShapeError> {
     if factors[0] == 0 || factors[1] == 0 {
         return Err(ShapeError::Setting { op, rule: "the factors are at least 1", found: 0.0 });
     }
-    let shape = Shape::new([x.axis(0), x.axis(1), x.axis(2) * factors[0], x.axis(3) * factors[1]]);
+    let [height, width] = [x.axis(2).saturating_mul(factors[0]), x.axis(3).saturating_mul(factors[1])];
+    let shape = axes::replace(axes::replace(x, 2, height), 3, width);
     Ok(Spec::new(shape).args(Args::new(&[x.axis(3), factors[0], factors[1]])))
 }
 

@@ -2,6 +2,8 @@
 
 use super::node::{Kind, Node};
 use super::storage::Elem;
+#[cfg(feature = "alloc")]
+use super::storage::MAX_PLACE;
 use super::{Cause, Handle, Storage, Tape};
 use crate::backend::Real;
 use crate::graph::Name;
@@ -56,6 +58,48 @@ impl<S: Storage> Tape<S> {
         var
     }
 
+    /// A leaf that is known by its shape alone, as long as nothing computes with it: then it is zeros.
+    ///
+    /// A fault where no tape could hold it.
+    #[cfg(feature = "alloc")]
+    #[track_caller]
+    pub(crate) fn declare(&mut self, kind: Kind<S::Backend>, shape: Shape) -> Handle {
+        if self.fault.is_some() {
+            return Handle::NONE;
+        }
+        let mut node = Node::leaf(kind, shape);
+        node.pending = true;
+        let (name, needed) = (node.name(), node.len());
+        let space = if node.is_parameter() { Space::Params } else { Space::Work };
+        let outcome = match needed {
+            0..=MAX_PLACE => self.push(node, self.work),
+            _ => Err(Cause::Memory { space, needed, room: MAX_PLACE }),
+        };
+        match outcome {
+            Ok(var) => var,
+            Err(cause) => self.fail(name, &[None; MAX_INPUTS], cause),
+        }
+    }
+
+    /// Asks at once for the memory of leaves that come next: elements of parameters, and of others.
+    ///
+    /// A fault where there is not enough.
+    #[cfg(feature = "alloc")]
+    #[track_caller]
+    pub(crate) fn reserve_leaves(&mut self, params: usize, others: usize) {
+        let ends = [
+            (Space::Work, self.work, others),
+            (Space::Params, self.params, params),
+            (Space::Grads, self.params, params),
+        ];
+        for (space, start, len) in ends {
+            if let Err(cause) = self.storage.reserve(space, start.saturating_add(len)) {
+                self.fail("parameters and states", &[None; MAX_INPUTS], cause);
+                return;
+            }
+        }
+    }
+
     /// Sets weight decay and learning-rate factor of a parameter; what the group leaves open stays.
     ///
     /// A fault where `x` is no parameter.
@@ -92,7 +136,7 @@ impl<S: Storage> Tape<S> {
 
     /// A leaf whose value is still to be written.
     #[track_caller]
-    fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Handle {
+    pub(crate) fn leaf_with(&mut self, kind: Kind<S::Backend>, shape: Shape, data_len: Option<usize>) -> Handle {
         if self.fault.is_some() {
             return Handle::NONE;
         }
@@ -109,24 +153,35 @@ impl<S: Storage> Tape<S> {
         if data_len != len {
             return Err(Cause::Length { expected: len, found: data_len });
         }
-        if node.is_parameter() {
-            let end = self.params.saturating_add(len);
-            self.storage.reserve(Space::Params, end)?;
-            self.storage.reserve(Space::Grads, end)?;
-            (node.value, node.gradient) = (self.params as u32, self.params as u32);
-            node.needs_gradient = true;
-            let var = self.push(node, self.work)?;
-            self.grads_from(self.params, end).fill(Real::ZERO);
-            self.params = end;
-            return Ok(var);
-        }
-        let end = self.work.saturating_add(len);
-        self.storage.reserve(Space::Work, end)?;
-        node.value = self.work as u32;
-        self.push(node, end)
+        let (params, work) = self.make_room(&mut node)?;
+        let var = self.push(node, work)?;
+        self.params = params;
+        Ok(var)
     }
 
-    fn grads_from(&mut self, start: usize, end: usize) -> &mut [Elem<S>] {
-        self.storage.spaces_mut().grads.get_mut(start..end).unwrap_or_default()
+    /// Puts a leaf behind the others, the gradient of a parameter as 0. Returns where parameters and the work space end then.
+    fn make_room(&mut self, node: &mut Node<S::Backend>) -> Result<(usize, usize), Cause> {
+        if !node.is_parameter() {
+            let end = self.work.saturating_add(node.len());
+            self.storage.reserve(Space::Work, end)?;
+            node.value = self.work as u32;
+            return Ok((self.params, end));
+        }
+        let end = self.params.saturating_add(node.len());
+        self.storage.reserve(Space::Params, end)?;
+        self.storage.reserve(Space::Grads, end)?;
+        (node.value, node.gradient) = (self.params as u32, self.params as u32);
+        self.storage.spaces_mut().grads.get_mut(self.params..end).unwrap_or_default().fill(Real::ZERO);
+        Ok((end, self.work))
+    }
+
+    /// Gives a leaf that was only declared its memory. Returns where the work space ends then.
+    pub(super) fn make_zeros(&mut self, node: &mut Node<S::Backend>) -> Result<usize, Cause> {
+        let (params, work) = self.make_room(node)?;
+        let spaces = self.storage.spaces_mut();
+        let space = if node.is_parameter() { spaces.params } else { spaces.work };
+        space.get_mut(node.value_range()).unwrap_or_default().fill(Real::ZERO);
+        self.params = params;
+        Ok(work)
     }
 }

@@ -102,6 +102,7 @@ pub(crate) use methods::{Call, inputs, methods};
 #[cfg(feature = "alloc")]
 pub use node::Backprop;
 pub use node::Handle;
+pub(crate) use node::Kind;
 #[doc(hidden)]
 pub use node::Node;
 pub use show::Show;
@@ -114,7 +115,7 @@ use crate::backend::{Backend, Real, Strict};
 use crate::ops::MAX_INPUTS;
 use crate::program::RunError;
 use crate::shape::Shape;
-use node::{Kind, NOWHERE};
+use node::NOWHERE;
 use storage::Elem;
 
 /// Values in the order in which they were computed, with all that backward needs.

@@ -58,7 +58,7 @@ pub struct Backprop<'a, E> {
 #[cfg(feature = "alloc")]
 pub(super) type BackwardFn<E> = Box<dyn Fn(Backprop<'_, E>)>;
 
-pub(super) enum Kind<B: Backend> {
+pub(crate) enum Kind<B: Backend> {
     /// Its value and its gradient have spaces of their own.
     Parameter(Group<B::Elem>),
     Constant,
@@ -108,6 +108,7 @@ pub struct Node<B: Backend> {
 impl<B: Backend> Node<B> {
     /// A leaf of this shape.
     pub(super) const fn leaf(kind: Kind<B>, shape: Shape) -> Self {
+        let needs_gradient = matches!(kind, Kind::Parameter(_));
         Self {
             kind,
             spec: Spec::new(shape),
@@ -121,7 +122,7 @@ impl<B: Backend> Node<B> {
             state: NOWHERE,
             gradient: NOWHERE,
             top: 0,
-            needs_gradient: false,
+            needs_gradient,
             has_gradient: false,
             visited: false,
             pending: false,

@@ -83,10 +83,12 @@ impl<S: Storage> Tape<S> {
             first -= 1;
             if let Some(node) = nodes.get(first).filter(|node| node.wanted) {
                 waiting -= 1;
-                for input in node.inputs {
+                let (inputs, state) = (node.inputs, node.state);
+                for input in inputs {
                     let root = nodes.get(input.index()).map(|input| input.root as usize);
                     waiting += root.map_or(0, |root| want(nodes, root));
                 }
+                waiting += want(nodes, state as usize);
             }
         }
         for i in first..=root {
@@ -100,10 +102,12 @@ impl<S: Storage> Tape<S> {
         if !core::mem::take(&mut node.wanted) {
             return Ok(());
         }
-        let Kind::Op(op) = node.kind else { return Ok(()) };
         // Taken out, so that the other nodes can be read while it is computed.
         let mut node = core::mem::replace(node, Node::leaf(Kind::Constant, Shape::SCALAR));
-        let outcome = self.compute(op, &mut node);
+        let outcome = match node.kind {
+            Kind::Op(op) => self.compute(op, &mut node),
+            _ => self.make_zeros(&mut node),
+        };
         if let Ok(top) = outcome {
             (node.pending, self.work) = (false, top);
         }

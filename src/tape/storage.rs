@@ -5,6 +5,8 @@ use alloc::vec::Vec;
 
 use super::Node;
 use super::error::Cause;
+#[cfg(feature = "alloc")]
+use super::node::NOWHERE;
 use crate::backend::Backend;
 use crate::program::{RunError, Space};
 
@@ -167,11 +169,14 @@ impl<B: Backend> Storage for Growing<B> {
     }
 }
 
+/// The largest length of a space: places in it are stored as `u32`, of which one says that there is none.
+#[cfg(feature = "alloc")]
+pub(super) const MAX_PLACE: usize = NOWHERE as usize - 1;
+
 #[cfg(feature = "alloc")]
 #[cold]
 fn grow<E: Copy + Default>(vec: &mut Vec<E>, space: Space, len: usize) -> Result<(), Cause> {
-    // Places are stored as u32.
-    if len >= u32::MAX as usize || vec.try_reserve(len - vec.len()).is_err() {
+    if len > MAX_PLACE || vec.try_reserve(len - vec.len()).is_err() {
         return Err(Cause::Memory { space, needed: len, room: vec.len() });
     }
     vec.resize(len, E::default());

@@ -23,7 +23,7 @@ struct Machine {
 }
 
 enum Run {
-    /// With this argument.
+    /// With so many threads, where it has threads.
     Host(&'static str),
     Node,
     Board(&'static Board),
@@ -33,8 +33,8 @@ enum Run {
 const MACHINES: &[Machine] = &[
     Machine { name: "host, no vectors but the target's", build: "build --release", flags: "", run: Run::Host("1") },
     Machine { name: "host, at most AVX2", build: "build --release --features std", flags: "--cfg slabgrad_without_avx512", run: Run::Host("1") },
-    Machine { name: "host, all vectors", build: "build --release --features std", flags: "", run: Run::Host("1") },
-    Machine { name: "host, two threads", build: "build --release --features std", flags: "", run: Run::Host("2") },
+    Machine { name: "host, all vectors", build: "build --release --features rayon", flags: "", run: Run::Host("1") },
+    Machine { name: "host, two threads", build: "build --release --features rayon", flags: "", run: Run::Host("2") },
     Machine { name: "wasm32", build: "rustc --release --lib --crate-type cdylib --target wasm32-unknown-unknown", flags: "", run: Run::Node },
     Machine { name: "wasm32 with simd128", build: "rustc --release --lib --crate-type cdylib --target wasm32-unknown-unknown", flags: "-C target-feature=+simd128", run: Run::Node },
     Machine { name: "thumbv7em", build: "build --release --target thumbv7em-none-eabihf", flags: "", run: Run::Board(&THUMBV7EM) },
@@ -42,7 +42,8 @@ const MACHINES: &[Machine] = &[
     Machine { name: "riscv32imc", build: "build --release --target riscv32imc-unknown-none-elf", flags: "", run: Run::Board(&RISCV32IMC) },
 ];
 
-/// Computes the bits on every machine; the first that differ are an error with the network, the step, and the element.
+/// Computes the bits on every machine; the first that differ are an error with the network, the step, and the first element of every
+/// parameter, moment and output in which they do.
 pub(crate) fn check(workspace: &Workspace) -> Result<String> {
     let path = golden(workspace);
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -53,7 +54,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
         let expected = expected.get(i).copied().unwrap_or("nothing");
         let lines =
             format!("{}: line {} differs\n    expected: {expected}\n    found:    {found}", machine.name, i + 1);
-        bail!("{lines}\n    {}", element(workspace, machine, expected)?);
+        bail!("{lines}\n    {}", elements(workspace, machine, expected)?);
     }
     let names: Vec<&str> = MACHINES.iter().map(|machine| machine.name).collect();
     Ok(format!("{} steps, the same on {}", expected.len(), names.join("; ")))
@@ -77,26 +78,37 @@ fn first_difference<'f>(expected: &[&str], found: &'f [String]) -> Option<(usize
     Some((i, line(i)))
 }
 
-/// Which element it is that differs from the first machine's, after the step of a line. Hashes do not say.
-fn element(workspace: &Workspace, machine: &Machine, line: &str) -> Result<String> {
+/// In which elements it differs from the first machine, after the step of a line. Hashes do not say.
+fn elements(workspace: &Workspace, machine: &Machine, line: &str) -> Result<String> {
     let words: Vec<&str> = line.split(' ').take(2).collect();
     let step = words.join(" ");
     let reference = MACHINES[0].lines(workspace, Some(&step))?;
-    let reference: Vec<&str> = reference.iter().map(String::as_str).collect();
-    let found = machine.lines(workspace, Some(&step))?;
-    Ok(match first_difference(&reference, &found) {
-        Some((i, found)) => {
-            let expected = reference.get(i).copied().unwrap_or("nothing");
-            format!(
-                "the first element that differs after step {step}: {found}, on the {}: {expected}",
-                MACHINES[0].name
-            )
-        }
-        None => format!(
+    let different = different_elements(&reference, &machine.lines(workspace, Some(&step))?);
+    if different.is_empty() {
+        return Ok(format!(
             "all elements are as on the {}: if this is meant, `cargo xtask bits --update` writes {FOLDER}/golden.txt",
             MACHINES[0].name
-        ),
-    })
+        ));
+    }
+    Ok(format!(
+        "the first elements that differ after step {step} from the {}:\n    {}",
+        MACHINES[0].name,
+        different.join("\n    ")
+    ))
+}
+
+/// The first line of every tensor in which the two differ. Lines are `fc1.weight[3] 3f800000`.
+fn different_elements(reference: &[String], found: &[String]) -> Vec<String> {
+    let tensor = |line: &str| line.split('[').next().unwrap_or_default().to_owned();
+    let mut last = String::new();
+    let mut different = Vec::new();
+    for (expected, found) in reference.iter().zip(found).filter(|(expected, found)| expected != found) {
+        if last != tensor(expected) {
+            last = tensor(expected);
+            different.push(format!("{found}, expected {}", expected.rsplit(' ').next().unwrap_or_default()));
+        }
+    }
+    different
 }
 
 impl Machine {
@@ -135,6 +147,16 @@ impl Machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_every_tensor_the_first_element_that_differs_is_named() {
+        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let reference = lines("loss[0] 1\nfc.weight[0] 2\nfc.weight[1] 3\nfc.weight[2] 4\nfc.bias[0] 5");
+        let found = lines("loss[0] 1\nfc.weight[0] 2\nfc.weight[1] 4\nfc.weight[2] 3\nfc.bias[0] 6");
+        let want = ["fc.weight[1] 4, expected 3", "fc.bias[0] 6, expected 5"];
+        assert_eq!(different_elements(&reference, &found), want);
+        assert!(different_elements(&reference, &reference).is_empty());
+    }
 
     #[test]
     fn the_first_difference_is_found() {

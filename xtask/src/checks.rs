@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
-    api, bench, bits, demo, dependencies, fine_tuning, firmware, fuzz, guide, instructions, memory,
+    api, bench, bits, demo, dependencies, fine_tuning, firmware, fuzz, guide, instructions, links, memory,
     process::{self, Captured},
     python,
     qemu::{RISCV32IMC, THUMBV6M, THUMBV7EM, THUMBV7M, THUMBV8M},
@@ -72,6 +72,8 @@ const CHECKS: &[Check] = &[
     root("format: workspace", "fmt --all --check"),
     firmware("format: firmware", "fmt --check"),
     root("format: boards", "fmt --manifest-path firmware-example/boards/Cargo.toml --check"),
+    root("format: bits", "fmt --manifest-path bits/Cargo.toml --check"),
+    root("format: links", "fmt --manifest-path links/Cargo.toml --check"),
 
     root("clippy: workspace", "clippy --workspace --all-targets -- -D warnings"),
     root("clippy: all features", "clippy -p slabgrad --all-features --all-targets -- -D warnings"),
@@ -103,12 +105,7 @@ const CHECKS: &[Check] = &[
 
     beside(call("benches beside the workspace", bench::check)),
 
-    beside(call("link: thumbv7em", |workspace| firmware::link(workspace, &THUMBV7EM))),
-    beside(call("link: thumbv8m.main", |workspace| firmware::link(workspace, &THUMBV8M))),
-    beside(call("link: thumbv7m", |workspace| firmware::link(workspace, &THUMBV7M))),
-    beside(call("link: thumbv6m", |workspace| firmware::link(workspace, &THUMBV6M))),
-    beside(call("link: riscv32imc", |workspace| firmware::link(workspace, &RISCV32IMC))),
-    beside(call("link: wasm32", firmware::link_wasm)),
+    beside(call("link: targets and features", links::check)),
 
     call("wasm: package", web::check_package),
     call("wasm: package in Chromium", web::test),

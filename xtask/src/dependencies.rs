@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crate::{process, workspace::Workspace};
 
 /// Folders with a lock file of their own.
-const LOCKED: [&str; 4] = [".", "bits", "firmware-example", "fuzz"];
+const LOCKED: [&str; 5] = [".", "bits", "firmware-example", "fuzz", "links"];
 
 /// Licences and sources of all there is, duplicates in what comes with slabgrad, and advisories where their database can be had.
 pub(crate) fn deny(workspace: &Workspace) -> Result<String> {

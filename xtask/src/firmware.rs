@@ -37,21 +37,6 @@ pub(crate) fn read(path: &PathBuf) -> Result<Image> {
     Image::parse(&bytes).with_context(|| format!("cannot parse {}", path.display()))
 }
 
-/// Links the program for a board, and looks for an allocator in it.
-pub(crate) fn link(workspace: &Workspace, board: &Board) -> Result<String> {
-    let image = read(&build(workspace, board, BITS)?)?;
-    without_allocator(&image, "main")
-}
-
-/// Links the library as a WebAssembly module, and looks for an allocator in it.
-pub(crate) fn link_wasm(workspace: &Workspace) -> Result<String> {
-    const TARGET: &str = "wasm32-unknown-unknown";
-    let arguments = format!("rustc --release --lib --crate-type cdylib --target {TARGET}");
-    process::run(&mut workspace.firmware_cargo(&arguments), &workspace.root)?;
-    let image = read(&workspace.firmware_file(TARGET, "firmware_example.wasm"))?;
-    without_allocator(&image, "run")
-}
-
 /// That the program links at all says that nothing in it wants Rust's global allocator, for it declares none. This
 /// finds what gets in without it: an allocator of C, or of a dependency.
 pub(crate) fn without_allocator(image: &Image, entry: &str) -> Result<String> {
@@ -96,13 +81,15 @@ pub(crate) fn provoked_panic(workspace: &Workspace) -> Result<String> {
     Ok(format!("found, as it should be:\n{listing}"))
 }
 
-/// The program prints the same bits on a board as on the host.
+/// The program, which has no allocator, prints the same bits on a board as on the host.
 pub(crate) fn same_bits(workspace: &Workspace, board: &Board) -> Result<String> {
     let mut host = workspace.firmware_cargo("run --quiet --release --bin bits");
     let host = process::capture(&mut host, &workspace.root, HOST_LIMIT)?.expect_success()?;
     let host: Vec<String> = host.stdout.lines().map(str::to_owned).collect();
 
-    let run = qemu::run(board, &build(workspace, board, BITS)?, &workspace.root)?;
+    let program = build(workspace, board, BITS)?;
+    without_allocator(&read(&program)?, "main")?;
+    let run = qemu::run(board, &program, &workspace.root)?;
     qemu::compare(&host, &run.lines)?;
     // The lines are compared first, because they say more about a program that gave up.
     ensure!(run.status.success(), "the program ended with {}", run.status);

@@ -12,6 +12,7 @@ mod firmware;
 mod fuzz;
 mod guide;
 mod instructions;
+mod links;
 mod memory;
 mod process;
 mod python;

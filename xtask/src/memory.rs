@@ -18,9 +18,9 @@ const NIGHTLY: &str = "nightly";
 /// Asking whether Miri is there.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Without std the kernels are those of every machine; with AVX2, those of `panel.rs`.
-const PORTABLE: (&str, &str) = ("", "");
-const AVX2: (&str, &str) = ("-C target-feature=+avx2,+fma", "--features std");
+/// Without std the kernels are those of every machine; with AVX2, those of `panel.rs`. Miri knows no assembly, which libm has.
+const PORTABLE: (&str, &str) = ("", "libm/force-soft-floats");
+const AVX2: (&str, &str) = ("-C target-feature=+avx2,+fma", "libm/force-soft-floats,std");
 
 /// `cargo xtask miri`: all of the core's tests.
 pub(crate) fn miri(workspace: &Workspace) -> Result<()> {
@@ -28,13 +28,14 @@ pub(crate) fn miri(workspace: &Workspace) -> Result<()> {
     interpret(workspace, AVX2, "--lib -- backend")
 }
 
-/// A part of them that takes a minute or two: where there is unsafe code.
+/// A part of them that takes a few minutes: unsafe code, every operation, plans and programs. The slowest are tiles.
 pub(crate) fn miri_in_short(workspace: &Workspace) -> Result<String> {
+    const TESTS: &str = "backend::columns backend::panel ops:: optim plan program tape";
     if !has_miri() {
         return Ok(format!("left out: the {NIGHTLY} tool chain has no Miri"));
     }
-    interpret(workspace, PORTABLE, "--lib -- backend::columns backend::panel")?;
-    Ok("columns and panels; `cargo xtask miri` has the others, on vectors too".to_owned())
+    interpret(workspace, PORTABLE, &format!("--lib -- {TESTS}"))?;
+    Ok(format!("{TESTS}; `cargo xtask miri` has the others, on vectors too"))
 }
 
 pub(crate) fn has_miri() -> bool {
@@ -44,8 +45,8 @@ pub(crate) fn has_miri() -> bool {
 }
 
 fn interpret(workspace: &Workspace, (flags, features): (&str, &str), tests: &str) -> Result<()> {
-    let mut command =
-        workspace.cargo(&format!("+{NIGHTLY} miri test -p slabgrad --no-default-features {features} {tests}"));
+    let mut command = workspace
+        .cargo(&format!("+{NIGHTLY} miri test -p slabgrad --no-default-features --features {features} {tests}"));
     // Files of values are read, and a fixed seed needs no clock.
     command.env("MIRIFLAGS", "-Zmiri-disable-isolation").env("RUSTFLAGS", flags);
     command.env("CARGO_TARGET_DIR", workspace.target_of("miri"));

@@ -2,15 +2,12 @@
 //!
 //! [`run`] hands out what it computes as pairs of a label and the bits of an `f32`, so that two targets can be
 //! compared bit for bit. How such a pair gets out is the program's business: semihosting on a board (`bin/bits/`),
-//! standard output on the host, an imported function in WebAssembly (`wasm.rs`).
+//! standard output on the host.
 
 pub mod pretrained;
 mod products;
 mod tape;
 mod workload;
-
-#[cfg(all(target_family = "wasm", target_os = "unknown"))]
-mod wasm;
 
 use static_cell::ConstStaticCell;
 
