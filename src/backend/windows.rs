@@ -310,3 +310,69 @@ impl<T: Copy, const LEN: usize> Buffer<T, LEN> {
         unsafe { core::slice::from_raw_parts_mut(self.0.as_mut_ptr().cast(), len) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Strict;
+
+    type F = Strict<f32>;
+
+    #[test]
+    fn rows_and_terms_come_from_their_places() {
+        let left: std::vec::Vec<f32> = (0..40_u16).map(|i| f32::from(i * 7 % 31)).collect();
+        let terms = [0, 3, 9];
+        let lanes = lanes::<F>();
+        for width in [lanes, 2 * lanes] {
+            if width == 0 {
+                return;
+            }
+            let panel: std::vec::Vec<f32> = (0..3 * width).map(|i| (i * 5 % 13) as f32).collect();
+            let start: std::vec::Vec<f32> = (0..width).map(|i| i as f32).collect();
+            for count in 1..=19_u32 {
+                let rows: std::vec::Vec<Row> = (0..count).map(|i| Row { from: i + 11, to: count - 1 - i }).collect();
+                for sums in [Sums::From(&start), Sums::Continue, Sums::Add] {
+                    let before = std::vec![0.5_f32; count as usize * width];
+                    let (mut result, mut want) = (before.clone(), before);
+                    for row in &rows {
+                        for j in 0..width {
+                            let want = &mut want[row.to as usize * width + j];
+                            let first = match sums {
+                                Sums::From(start) => start[j],
+                                Sums::Continue => *want,
+                                Sums::Add => 0.0,
+                            };
+                            let place = |t: usize| (row.from + terms[t]) as usize;
+                            let sum = (0..3).fold(first, |sum, t| sum + left[place(t)] * panel[t * width + j]);
+                            *want = if sums == Sums::Add { *want + sum } else { sum };
+                        }
+                    }
+                    let (rows, terms, panel) = (Rows::new(&rows), Terms::new(&terms), &panel[..]);
+                    Product { left: &left, rows, terms, panel, width, result: &mut result, sums }.run::<F>();
+                    assert_eq!(result, want, "{count} rows of {width}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        let from: std::vec::Vec<f32> = (0..21 * 19_u16).map(f32::from).collect();
+        for [rows, columns] in [[1, 1], [3, 5], [8, 8], [9, 17], [17, 9], [20, 16]] {
+            let mut to = [-1.0; 19 * 21];
+            transpose::<F>([rows, columns], &from, 19, &mut to, 21);
+            for (i, j) in (0..19).flat_map(|i| (0..21).map(move |j| (i, j))) {
+                let want = if i < columns && j < rows { from[j * 19 + i] } else { -1.0 };
+                assert!(to[i * 21 + j] == want, "{rows} x {columns}: {i}, {j}");
+            }
+        }
+    }
+
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "do not fit"))]
+    fn nothing_is_done_beyond_the_end() {
+        let mut to = [7.0_f32; 6];
+        transpose::<F>([2, 3], &[1.0; 6], 3, &mut to, 3);
+        assert_eq!(to, [7.0; 6]);
+    }
+}

@@ -534,7 +534,11 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "takes minutes; `windows.rs` has a small one")]
     fn the_bits_are_those_of_columns() {
+        if lanes::<Strict<f32>>() == 0 {
+            return;
+        }
         let mut seed = 7_usize;
         let mut random = |from: usize, to: usize| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -570,7 +574,6 @@ mod tests {
             used[compare::<Strict<f32>>(&geometry, 2)] += 1;
             compare::<Fast<f32>>(&geometry, 1);
         }
-        let machine_has_vectors = lanes::<Strict<f32>>() > 0;
-        assert_eq!(used[7] > 15, machine_has_vectors, "{used:?}");
+        assert!(used[7] > 15, "{used:?}");
     }
 }
