@@ -43,6 +43,8 @@ impl Start {
 
 /// Threads share the rows of a product by multiples of this: the largest tile has as many.
 const ROWS_OF_A_PART: usize = 8;
+/// Terms of a panel that is copied. Unoptimized code has a place on the stack for every panel that it might copy.
+const TERMS: usize = if cfg!(debug_assertions) { 16 } else { 256 };
 /// Rows of a full tile.
 const MR: usize = 4;
 /// Columns of a full tile: two 128-bit vectors, or what a core without vectors has registers for.
@@ -167,12 +169,14 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
             let once = sizes[0] == 1 && b.side != 1 && !in_vectors;
             let vectors = if once { 0 } else { VECTOR };
             match (vectors, size_of::<E>()) {
-                (64, 4) => panel::product::<C, 8, 32, 16, 256>(sizes, a, b, lengths, out),
-                (64, 8) => panel::product::<C, 8, 16, 8, 128>(sizes, a, b, lengths, out),
-                (32, 4) => panel::product::<C, 6, 16, 8, 256>(sizes, a, b, lengths, out),
-                (16, 4) if cfg!(target_arch = "wasm32") => panel::product::<C, 4, 8, 4, 256>(sizes, a, b, lengths, out),
-                (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, 256>(sizes, a, b, lengths, out),
-                (16, 8) => panel::product::<C, 6, 4, 2, 256>(sizes, a, b, lengths, out),
+                (64, 4) => panel::product::<C, 8, 32, 16, TERMS>(sizes, a, b, lengths, out),
+                (64, 8) => panel::product::<C, 8, 16, 8, TERMS>(sizes, a, b, lengths, out),
+                (32, 4) => panel::product::<C, 6, 16, 8, TERMS>(sizes, a, b, lengths, out),
+                (16, 4) if cfg!(target_arch = "wasm32") => {
+                    panel::product::<C, 4, 8, 4, TERMS>(sizes, a, b, lengths, out)
+                }
+                (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, TERMS>(sizes, a, b, lengths, out),
+                (16, 8) => panel::product::<C, 6, 4, 2, TERMS>(sizes, a, b, lengths, out),
                 _ => all_columns::<C>(sizes, a, b, out.at, out.row, keep),
             }
         }

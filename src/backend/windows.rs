@@ -293,10 +293,8 @@ impl<E: Real> Kernel<E> for Transpose<E> {
 pub(crate) struct Buffer<T, const LEN: usize>([MaybeUninit<T>; LEN]);
 
 impl<T: Copy, const LEN: usize> Buffer<T, LEN> {
-    #[inline(always)]
-    pub(crate) fn new() -> Self {
-        Self([const { MaybeUninit::uninit() }; LEN])
-    }
+    /// A constant, since unoptimized code keeps a copy for each time that a value is handed on.
+    pub(crate) const NEW: Self = Self([const { MaybeUninit::uninit() }; LEN]);
 
     /// The first `LEN` of these items.
     #[inline(always)]

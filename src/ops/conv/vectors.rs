@@ -12,15 +12,16 @@ use super::{Geometry, Planes, Positions};
 use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes, transpose};
 use crate::backend::{Backend, Real, Start};
 
+/// Unoptimized code keeps what is on the stack more than once.
+const SMALL: bool = cfg!(debug_assertions);
 /// Terms of a product, or pixels of a block of maps.
-const PLACES: usize = 256;
+const PLACES: usize = if SMALL { 64 } else { 256 };
 /// Elements of a block of the image with its padding.
-const IMAGE: usize = 16384;
+const IMAGE: usize = if SMALL { 8192 } else { 16384 };
 /// Elements of panels, and of a result.
-const PANEL: usize = 8192;
+const PANEL: usize = PLACES * WIDEST;
 /// Elements of the weights that the image's gradient needs at a time.
-const WEIGHTS: usize = 32768;
-
+const WEIGHTS: usize = if SMALL { 8192 } else { 32768 };
 /// Elements of two of the widest vectors.
 const WIDEST: usize = 32;
 
@@ -160,10 +161,12 @@ impl Geometry {
         let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs), self.layout()) else {
             return false;
         };
-        let (mut padded, mut panels, mut result) =
-            (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
-        let (mut rows, mut rows_at_the_edge, mut terms) =
-            (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let mut padded = Buffer::<_, IMAGE>::NEW;
+        let mut panels = Buffer::<_, PANEL>::NEW;
+        let mut result = Buffer::<_, PANEL>::NEW;
+        let mut rows = Buffer::<_, PLACES>::NEW;
+        let mut rows_at_the_edge = Buffer::<_, PLACES>::NEW;
+        let mut terms = Buffer::<_, PLACES>::NEW;
         let rows = Rows::new(rows.collect(enumerated(self.pixels_of(&layout, layout.columns))));
         let result = result.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
@@ -237,10 +240,12 @@ impl Geometry {
         else {
             return false;
         };
-        let (mut padded, mut panel, mut sums) =
-            (Buffer::<_, IMAGE>::new(), Buffer::<_, PANEL>::new(), Buffer::<_, PANEL>::new());
-        let (mut rows, mut terms, mut terms_at_the_edge) =
-            (Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new(), Buffer::<_, PLACES>::new());
+        let mut padded = Buffer::<_, IMAGE>::NEW;
+        let mut panel = Buffer::<_, PANEL>::NEW;
+        let mut sums = Buffer::<_, PANEL>::NEW;
+        let mut rows = Buffer::<_, PLACES>::NEW;
+        let mut terms = Buffer::<_, PLACES>::NEW;
+        let mut terms_at_the_edge = Buffer::<_, PLACES>::NEW;
         let terms = Terms::new(terms.collect(self.pixels_of(&layout, layout.columns)));
         let panel = panel.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
@@ -315,10 +320,12 @@ impl Geometry {
         }
         let rows_at_once = strides * self.stride[0];
         let padded_rows = strides + vertical.spread();
-        let (mut padded, mut weights, mut sums) =
-            (Buffer::<_, IMAGE>::new(), Buffer::<_, WEIGHTS>::new(), Buffer::<_, PANEL>::new());
+        let mut padded = Buffer::<_, IMAGE>::NEW;
+        let mut weights = Buffer::<_, WEIGHTS>::NEW;
+        let mut sums = Buffer::<_, PANEL>::NEW;
         // A panel has four columns or more.
-        let (mut rows, mut terms) = (Buffer::<_, { PANEL / 4 }>::new(), Buffer::<_, PLACES>::new());
+        let mut rows = Buffer::<_, { PANEL / 4 }>::NEW;
+        let mut terms = Buffer::<_, PLACES>::NEW;
         let padded = padded.collect(repeat_n(B::Elem::ZERO, self.outputs * padded_rows * columns));
         let places = (0..self.outputs).map(|output| (output * padded_rows * columns) as u32);
         let terms = Terms::new(terms.collect(places));
