@@ -173,7 +173,7 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
                 (64, 8) => panel::product::<C, 8, 16, 8, TERMS>(sizes, a, b, lengths, out),
                 (32, 4) => panel::product::<C, 6, 16, 8, TERMS>(sizes, a, b, lengths, out),
                 (16, 4) if cfg!(target_arch = "wasm32") => {
-                    panel::product::<C, 4, 8, 4, TERMS>(sizes, a, b, lengths, out)
+                    panel::product::<C, 4, 8, 4, TERMS>(sizes, a, b, lengths, out);
                 }
                 (32, 8) | (16, 4) => panel::product::<C, 6, 8, 4, TERMS>(sizes, a, b, lengths, out),
                 (16, 8) => panel::product::<C, 6, 4, 2, TERMS>(sizes, a, b, lengths, out),
