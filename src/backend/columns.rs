@@ -114,6 +114,9 @@ impl<E: Real> Kernel<E> for Gather<'_, E> {
                 });
             }
             match runs.stride {
+                1 if VECTOR >= 32 && len >= 16 => {
+                    runs.each(|dense, image| copy::<E, 1, 16>(from.add(image), to.add(dense), len));
+                }
                 1 if VECTOR >= 32 && len >= 8 => {
                     runs.each(|dense, image| copy::<E, 1, 8>(from.add(image), to.add(dense), len));
                 }

@@ -10,16 +10,15 @@
 use core::mem::MaybeUninit;
 
 use super::tile::Walk;
-use super::{Backend, Real};
+#[cfg(target_arch = "x86_64")]
+use super::vector::Vector;
+use super::{Backend, Real, is_fused};
 
 /// Builds without optimization do with fewer copies of the tile: every crate compiles the product for itself.
 const UNOPTIMIZED: bool = cfg!(debug_assertions);
 
 /// Whether what is around the tile is there once, with distances as variables. WebAssembly's code is loaded before it runs.
 const ONCE: bool = UNOPTIMIZED || cfg!(target_arch = "wasm32");
-
-/// The panels of x86-64 are for machines that have at least AVX2.
-const AVX: bool = cfg!(target_arch = "x86_64");
 
 /// Where a product goes: element `(i, j)` at `i * row + j * col`.
 #[derive(Clone, Copy)]
@@ -101,11 +100,11 @@ unsafe fn columns<B: Backend, const M: usize, const N: usize, const V: usize, co
     unsafe {
         while n - j > V {
             let width = N.min(n - j);
-            terms::<B, M, N, K>([m, width, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
+            terms::<B, M, N, V, K>([m, width, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
             j += width;
         }
         if j < n {
-            terms::<B, M, V, K>([m, n - j, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
+            terms::<B, M, V, V, K>([m, n - j, k], a, b.skip(j), b_len - j * b.side, out.skip(0, j));
         }
     }
 }
@@ -115,7 +114,7 @@ unsafe fn columns<B: Backend, const M: usize, const N: usize, const V: usize, co
 /// # Safety
 /// As [`product`].
 #[inline(always)]
-unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
+unsafe fn terms<B: Backend, const M: usize, const N: usize, const V: usize, const K: usize>(
     [m, width, k]: [usize; 3],
     a: Walk<B::Elem>,
     b: Walk<B::Elem>,
@@ -130,7 +129,7 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
     unsafe {
         let mut done = 0;
         if in_place {
-            rows::<B, M, N>(m, whole, a, Panel { at: b.at, step: b.step, width }, out);
+            rows::<B, M, N, V>(m, whole, a, Panel { at: b.at, step: b.step, width }, out);
             done = whole;
         }
         let mut copy = Aligned([const { MaybeUninit::<[B::Elem; N]>::uninit() }; K]);
@@ -138,10 +137,10 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
         while done < k {
             // A panel that is used once only shares the cache with what it is made of.
             let count = (if m > M { K } else { K / 2 }).min(k - done);
-            transpose(b.at.add(done * b.step), b, width, copy.get_unchecked_mut(..count));
+            transpose(b.at.add(done * b.step), b, width, copy.get_unchecked_mut(..count), has_avx::<B, V>());
             let a = Walk { at: a.at.add(done * a.step), ..a };
             let keep = out.keep || done > 0;
-            rows::<B, M, N>(m, count, a, Panel { at: copy.as_ptr().cast(), step: N, width }, Out { keep, ..out });
+            rows::<B, M, N, V>(m, count, a, Panel { at: copy.as_ptr().cast(), step: N, width }, Out { keep, ..out });
             done += count;
         }
     }
@@ -150,26 +149,38 @@ unsafe fn terms<B: Backend, const M: usize, const N: usize, const K: usize>(
 /// Copies `width` columns of `b` from the row at `from` on, as many rows as there is room for, with zeros behind them.
 ///
 /// # Safety
-/// They lie within memory that `b` may read.
+/// They lie within memory that `b` may read. The machine has AVX if that is said.
 #[inline(always)]
-unsafe fn transpose<E: Real, const N: usize>(from: *const E, b: Walk<E>, width: usize, to: &mut [MaybeUninit<[E; N]>]) {
+unsafe fn transpose<E: Real, const N: usize>(
+    from: *const E,
+    b: Walk<E>,
+    width: usize,
+    to: &mut [MaybeUninit<[E; N]>],
+    has_avx: bool,
+) {
     if width < N {
         to.iter_mut().for_each(|row| *row = MaybeUninit::new([E::ZERO; N]));
     }
     let from = Out { at: from.cast_mut(), row: b.step, col: b.side, keep: false };
     let to_matrix = Out { at: to.as_mut_ptr().cast(), row: N, col: 1, keep: false };
     // SAFETY: the caller's promise; `to` has rows of `N` elements.
-    unsafe { copy_matrix::<E, AVX>([to.len(), width], from, to_matrix) };
+    unsafe { copy_matrix([to.len(), width], from, to_matrix, has_avx) };
 }
 
-/// Copies a matrix, in blocks of `4 x 4` where the elements of a block's rows or columns are neighbours; in ones of `8 x 8` where
-/// there is `AVX` and rows become columns.
+/// Whether the machine of a tile with vectors of `V` elements has AVX.
+#[inline(always)]
+fn has_avx<B: Backend, const V: usize>() -> bool {
+    cfg!(target_arch = "x86_64") && V * size_of::<B::Elem>() >= 32
+}
+
+/// Copies a matrix: in fours of neighbours, or, where rows become columns, in blocks of `4 x 4`, or of up to `8 x 8` with AVX. The
+/// last two in each direction may overlap.
 ///
 /// # Safety
-/// Both are there, and they do not overlap. `AVX` is there if it is said to be.
-#[cfg_attr(target_arch = "wasm32", inline(never))]
-#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-pub(super) unsafe fn copy_matrix<E: Real, const AVX: bool>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>) {
+/// Both are there, and they do not overlap. The machine has AVX if that is said.
+// Inlined into loops over tiles, it is given more pointers than there are registers.
+#[inline(never)]
+pub(super) unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>, has_avx: bool) {
     // If columns become rows, rows of the transposed matrices become columns.
     let turned = |matrix: Out<E>| Out { row: matrix.col, col: matrix.row, ..matrix };
     let ([rows, columns], from, to) = if from.row == 1 && to.col == 1 && from.col != 1 {
@@ -177,54 +188,42 @@ pub(super) unsafe fn copy_matrix<E: Real, const AVX: bool>([rows, columns]: [usi
     } else {
         ([rows, columns], from, to)
     };
-    let transposes = from.col == 1 && to.row == 1;
-    let mut j = 0;
     // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(target_arch = "x86_64")]
-        if AVX && transposes && size_of::<E>() == 4 {
-            while j + 8 <= columns {
-                let mut i = 0;
-                while i + 8 <= rows {
-                    let (from_at, to_at) = (from.skip(i, j).at.cast(), to.skip(i, j).at.cast());
-                    super::vector::transpose_8(from_at, from.row, to_at, to.col);
-                    i += 8;
-                }
-                while i < rows {
-                    for l in j..j + 8 {
-                        *to.skip(i, l).at = *from.skip(i, l).at;
-                    }
-                    i += 1;
-                }
-                j += 8;
+        if from.col == 1 && to.row == 1 && rows >= 4 && columns >= 4 {
+            #[cfg(target_arch = "x86_64")]
+            if has_avx && size_of::<E>() == 4 {
+                super::vector::transpose([rows, columns], from.at.cast(), from.row, to.at.cast(), to.col);
+                return;
             }
-        }
-        while j + 4 <= columns {
-            let mut i = 0;
-            if transposes {
-                while i + 4 <= rows {
+            let mut j = 0;
+            while j < columns {
+                j = j.min(columns - 4);
+                let mut i = 0;
+                while i < rows {
+                    i = i.min(rows - 4);
                     transpose_4(from.skip(i, j).at, from.row, to.skip(i, j).at, to.col);
                     i += 4;
                 }
-            } else if from.col == 1 && to.col == 1 {
-                while i < rows {
-                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
-                    i += 1;
-                }
+                j += 4;
             }
-            while i < rows {
-                for l in j..j + 4 {
-                    *to.skip(i, l).at = *from.skip(i, l).at;
-                }
-                i += 1;
-            }
-            j += 4;
+            return;
         }
-        while j < columns {
+        if from.col == 1 && to.col == 1 && columns >= 4 {
             for i in 0..rows {
+                let mut j = 0;
+                while j < columns {
+                    j = j.min(columns - 4);
+                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
+                    j += 4;
+                }
+            }
+            return;
+        }
+        for i in 0..rows {
+            for j in 0..columns {
                 *to.skip(i, j).at = *from.skip(i, j).at;
             }
-            j += 1;
         }
     }
 }
@@ -235,22 +234,11 @@ pub(super) unsafe fn copy_matrix<E: Real, const AVX: bool>([rows, columns]: [usi
 /// Four lines of four neighbours can be read, and written.
 #[inline(always)]
 unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, to_stride: usize) {
-    // SAFETY: the caller's promise; an element of four bytes can be moved as an `f32`, of any bits, by instructions that
-    // every machine of the architecture has.
+    // SAFETY: the caller's promise; an element of four bytes can be moved as an `f32`, of any bits.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if size_of::<E>() == 4 {
-            use core::arch::x86_64::{
-                _mm_loadu_ps, _mm_movehl_ps, _mm_movelh_ps, _mm_storeu_ps, _mm_unpackhi_ps, _mm_unpacklo_ps,
-            };
-
-            let [a, b, c, d] = [0, 1, 2, 3].map(|i| _mm_loadu_ps(from.add(i * from_stride).cast()));
-            let (ab, cd) = (_mm_unpacklo_ps(a, b), _mm_unpacklo_ps(c, d));
-            let (ab_high, cd_high) = (_mm_unpackhi_ps(a, b), _mm_unpackhi_ps(c, d));
-            _mm_storeu_ps(to.cast(), _mm_movelh_ps(ab, cd));
-            _mm_storeu_ps(to.add(to_stride).cast(), _mm_movehl_ps(cd, ab));
-            _mm_storeu_ps(to.add(2 * to_stride).cast(), _mm_movelh_ps(ab_high, cd_high));
-            _mm_storeu_ps(to.add(3 * to_stride).cast(), _mm_movehl_ps(cd_high, ab_high));
+            super::vector::transpose_4(from.cast(), from_stride, to.cast(), to_stride);
             return;
         }
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -280,7 +268,7 @@ unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, t
 /// As [`product`].
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn rows<B: Backend, const M: usize, const N: usize>(
+unsafe fn rows<B: Backend, const M: usize, const N: usize, const V: usize>(
     m: usize,
     k: usize,
     a: Walk<B::Elem>,
@@ -291,19 +279,19 @@ unsafe fn rows<B: Backend, const M: usize, const N: usize>(
     // SAFETY: tiles stay within the first `m` rows.
     unsafe {
         while i + M <= m {
-            either_tile::<B, M, N>(k, a.skip(i), b, out.skip(i, 0));
+            either_tile::<B, M, N, V>(k, a.skip(i), b, out.skip(i, 0));
             i += M;
         }
         if i + 4 <= m {
-            either_tile::<B, 4, N>(k, a.skip(i), b, out.skip(i, 0));
+            either_tile::<B, 4, N, V>(k, a.skip(i), b, out.skip(i, 0));
             i += 4;
         }
         if i + 2 <= m {
-            either_tile::<B, 2, N>(k, a.skip(i), b, out.skip(i, 0));
+            either_tile::<B, 2, N, V>(k, a.skip(i), b, out.skip(i, 0));
             i += 2;
         }
         if i < m {
-            either_tile::<B, 1, N>(k, a.skip(i), b, out.skip(i, 0));
+            either_tile::<B, 1, N, V>(k, a.skip(i), b, out.skip(i, 0));
         }
     }
 }
@@ -313,7 +301,7 @@ unsafe fn rows<B: Backend, const M: usize, const N: usize>(
 /// # Safety
 /// As [`tile`], for `b.width` columns of the result.
 #[inline(always)]
-unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
+unsafe fn either_tile<B: Backend, const M: usize, const N: usize, const V: usize>(
     k: usize,
     a: Walk<B::Elem>,
     b: Panel<B::Elem>,
@@ -322,16 +310,16 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
     // SAFETY: the caller's promise; the copy has `M x N` elements.
     unsafe {
         if b.width == N && out.col == 1 {
-            return strided_tile::<B, M, N>(k, a, b, out);
+            return strided_tile::<B, M, N, V>(k, a, b, out);
         }
         let mut copy = Aligned([[B::Elem::ZERO; N]; M]);
         let copy = &mut copy.0;
         let in_copy = Out { at: copy.as_mut_ptr().cast(), row: N, col: 1, keep: out.keep };
         if out.keep {
-            copy_matrix::<B::Elem, AVX>([M, b.width], out, in_copy);
+            copy_matrix([M, b.width], out, in_copy, has_avx::<B, V>());
         }
-        strided_tile::<B, M, N>(k, a, b, in_copy);
-        copy_matrix::<B::Elem, AVX>([M, b.width], in_copy, out);
+        strided_tile::<B, M, N, V>(k, a, b, in_copy);
+        copy_matrix([M, b.width], in_copy, out, has_avx::<B, V>());
     }
 }
 
@@ -342,7 +330,7 @@ unsafe fn either_tile<B: Backend, const M: usize, const N: usize>(
 /// As [`tile`].
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
+unsafe fn strided_tile<B: Backend, const M: usize, const N: usize, const V: usize>(
     k: usize,
     a: Walk<B::Elem>,
     b: Panel<B::Elem>,
@@ -351,33 +339,33 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize>(
     // SAFETY: the caller's promise, handed on.
     unsafe {
         if M < 4 || ONCE {
-            tile::<B, M, N, 1>(k, a, b, out);
+            tile::<B, M, N, V, 1, M>(k, a, b, out);
         } else if a.side == 1 {
-            tile::<B, M, N, 2>(k, Walk { side: 1, ..a }, b, out);
+            tile::<B, M, N, V, 2, M>(k, Walk { side: 1, ..a }, b, out);
         } else if a.step == 1 {
-            tile::<B, M, N, 4>(k, Walk { step: 1, ..a }, b, out);
+            tile::<B, M, N, V, 4, 3>(k, Walk { step: 1, ..a }, b, out);
         } else {
-            tile::<B, M, N, 1>(k, a, b, out);
+            tile::<B, M, N, V, 1, 3>(k, a, b, out);
         }
     }
 }
 
-/// `M x N` elements of the product in registers, `U` terms in each turn of the loop.
+/// `M x N` elements of the product in registers, `U` terms in each turn of the loop. `S` rows of `a` share a pointer, since an
+/// instruction can add once or twice the distance between rows to it.
 ///
 /// # Safety
 /// `k` columns of `M` rows of `a`, `k` rows of `N` neighbours of `b`, and `M` rows of `N` neighbours of `out` lie within
 /// their memory.
 #[inline(always)]
-unsafe fn tile<B: Backend, const M: usize, const N: usize, const U: usize>(
+unsafe fn tile<B: Backend, const M: usize, const N: usize, const V: usize, const U: usize, const S: usize>(
     k: usize,
     a: Walk<B::Elem>,
     b: Panel<B::Elem>,
     out: Out<B::Elem>,
 ) {
     let mut sums = [[B::Elem::ZERO; N]; M];
-    let (mut a_at, mut b_at) = (a.at, b.at);
-    // SAFETY: every access is one of those that the caller promised; the pointers move past the last element at most
-    // once, and by `wrapping_add`.
+    let mut at: ([_; M], _) = (core::array::from_fn(|row| a.at.wrapping_add(row / S * S * a.side)), b.at);
+    // SAFETY: every access is one of those that the caller promised.
     unsafe {
         if out.keep {
             for (i, row) in sums.iter_mut().enumerate() {
@@ -386,18 +374,12 @@ unsafe fn tile<B: Backend, const M: usize, const N: usize, const U: usize>(
         }
         let mut left = k;
         while left >= U {
-            for u in 0..U {
-                term::<B, M, N>(&mut sums, a_at.wrapping_add(u * a.step), a.side, b_at.wrapping_add(u * b.step));
-            }
-            a_at = a_at.wrapping_add(U * a.step);
-            b_at = b_at.wrapping_add(U * b.step);
+            at = terms_from::<B, M, N, V, U, S>(&mut sums, at, a, b.step);
             left -= U;
         }
         if U > 1 {
             for _ in 0..left {
-                term::<B, M, N>(&mut sums, a_at, a.side, b_at);
-                a_at = a_at.wrapping_add(a.step);
-                b_at = b_at.wrapping_add(b.step);
+                at = terms_from::<B, M, N, V, 1, S>(&mut sums, at, a, b.step);
             }
         }
         for (i, row) in sums.iter().enumerate() {
@@ -406,15 +388,56 @@ unsafe fn tile<B: Backend, const M: usize, const N: usize, const U: usize>(
     }
 }
 
+/// The places in `a` of every `S`-th row, and in `b`.
+type Places<E, const M: usize> = ([*const E; M], *const E);
+
+/// `U` terms from these places on; returns those of the next term. The pointers move past the last element at most once, and by
+/// `wrapping_add`.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn terms_from<B: Backend, const M: usize, const N: usize, const V: usize, const U: usize, const S: usize>(
+    sums: &mut [[B::Elem; N]; M],
+    (mut a_at, b_at): Places<B::Elem, M>,
+    a: Walk<B::Elem>,
+    b_step: usize,
+) -> Places<B::Elem, M> {
+    let b_at = opaque(b_at);
+    a_at.iter_mut().step_by(S).for_each(|at| *at = opaque(*at));
+    for u in 0..U {
+        let a_at = core::array::from_fn(|row| a_at[row / S * S].wrapping_add(row % S * a.side + u * a.step));
+        // SAFETY: the caller's promise.
+        unsafe { term::<B, M, N, V>(sums, a_at, b_at.wrapping_add(u * b_step)) };
+    }
+    (a_at.map(|at| at.wrapping_add(U * a.step)), b_at.wrapping_add(U * b_step))
+}
+
+/// The pointer, but the compiler does not see that: it would keep another one for each row and each term, of which there are more than
+/// registers.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+#[expect(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction, so no access")]
+fn opaque<T>(mut pointer: *const T) -> *const T {
+    // SAFETY: the pointer is what it was.
+    unsafe { core::arch::asm!("/* {} */", inout(reg) pointer, options(pure, nomem, nostack, preserves_flags)) };
+    pointer
+}
+
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+#[inline(always)]
+fn opaque<T>(pointer: *const T) -> *const T {
+    pointer
+}
+
 /// One term of all elements of the tile.
 ///
 /// # Safety
-/// `M` rows of a column of `a` can be read, and `N` neighbours of `b`.
+/// An element of each of `M` rows of `a` can be read, and `N` neighbours of `b`.
 #[inline(always)]
-unsafe fn term<B: Backend, const M: usize, const N: usize>(
+unsafe fn term<B: Backend, const M: usize, const N: usize, const V: usize>(
     sums: &mut [[B::Elem; N]; M],
-    a: *const B::Elem,
-    a_side: usize,
+    a: [*const B::Elem; M],
     b: *const B::Elem,
 ) {
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -424,8 +447,8 @@ unsafe fn term<B: Backend, const M: usize, const N: usize>(
         // SAFETY: the caller's promise. Vectors need not be aligned.
         unsafe {
             let vectors = core::array::from_fn::<_, N, _>(|j| v128_load(b.add(j / 4 * 4).cast()));
-            for (i, row) in sums.iter_mut().enumerate() {
-                let a_value = v128_load32_splat(a.add(i * a_side).cast());
+            for (row, a) in sums.iter_mut().zip(a) {
+                let a_value = v128_load32_splat(a.cast());
                 for (sum, &b_values) in row.as_chunks_mut::<4>().0.iter_mut().zip(vectors.iter().step_by(4)) {
                     let sum = core::ptr::from_mut(sum).cast();
                     v128_store(sum, f32x4_add(v128_load(sum), f32x4_mul(a_value, b_values)));
@@ -434,13 +457,51 @@ unsafe fn term<B: Backend, const M: usize, const N: usize>(
         }
         return;
     }
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the caller's promise; tiles for vectors of so many elements run on machines that have them.
+    unsafe {
+        use core::arch::x86_64 as x86;
+
+        match (super::is_ours::<B>(), size_of::<B::Elem>(), V) {
+            (true, 4, 16) => return vector_term::<x86::__m512, B, M, N>(sums, a, b),
+            (true, 4, 8) => return vector_term::<x86::__m256, B, M, N>(sums, a, b),
+            (true, 8, 8) => return vector_term::<x86::__m512d, B, M, N>(sums, a, b),
+            (true, 8, 4) => return vector_term::<x86::__m256d, B, M, N>(sums, a, b),
+            _ => {}
+        }
+    }
     // SAFETY: the caller's promise.
     let b_row: [B::Elem; N] = unsafe { *b.cast() };
-    for (i, row) in sums.iter_mut().enumerate() {
+    for (row, a) in sums.iter_mut().zip(a) {
         // SAFETY: the caller's promise.
-        let a_value = unsafe { *a.add(i * a_side) };
+        let a_value = unsafe { *a };
         for (sum, &b_value) in row.iter_mut().zip(&b_row) {
             *sum = B::mul_add(a_value, b_value, *sum);
+        }
+    }
+}
+
+/// The same in vectors. Of arrays the compiler makes them, too, but it loads more at a time than there are registers for.
+///
+/// # Safety
+/// As [`term`]; the machine has the vectors, of elements of this size.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+unsafe fn vector_term<X: Vector, B: Backend, const M: usize, const N: usize>(
+    sums: &mut [[B::Elem; N]; M],
+    a: [*const B::Elem; M],
+    b: *const B::Elem,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let b_row: [X; 2] =
+            core::array::from_fn(|j| if j * X::LANES < N { X::load(b.add(j * X::LANES).cast()) } else { X::zero() });
+        for (row, a) in sums.iter_mut().zip(a) {
+            let a_value = X::splat(a.cast());
+            for (sum, b_value) in row.chunks_exact_mut(X::LANES).zip(b_row) {
+                let sum = sum.as_mut_ptr().cast();
+                X::store(sum, X::mul_add(is_fused::<B>(), a_value, b_value, X::load(sum)));
+            }
         }
     }
 }
@@ -465,9 +526,17 @@ mod tests {
                     unsafe { tile(k, a, b, Out { at: c.as_mut_ptr(), row: 8, col: 1, keep: true }) };
                     c.map(f32::to_bits)
                 };
-                let one_by_one = run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 1>(k, a, b, c) });
-                assert_eq!(one_by_one, run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 2>(k, a, b, c) }), "{k}");
-                assert_eq!(one_by_one, run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 4>(k, a, b, c) }), "{k}");
+                let one_by_one = run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 4, 1, 1>(k, a, b, c) });
+                assert_eq!(
+                    one_by_one,
+                    run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 4, 2, 4>(k, a, b, c) }),
+                    "{k}"
+                );
+                assert_eq!(
+                    one_by_one,
+                    run(|k, a, b, c| unsafe { tile::<Strict<f32>, 4, 8, 4, 4, 3>(k, a, b, c) }),
+                    "{k}"
+                );
             }
         }
     }

@@ -277,13 +277,7 @@ impl<E: Real> Kernel<E> for Transpose<E> {
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
         let Self { sizes, from, to } = self;
         // SAFETY: both lie within their slices, and do not overlap.
-        unsafe {
-            if VECTOR >= 32 {
-                copy_matrix::<E, true>(sizes, from, to);
-            } else {
-                copy_matrix::<E, false>(sizes, from, to);
-            }
-        }
+        unsafe { copy_matrix(sizes, from, to, VECTOR >= 32) };
     }
 }
 

@@ -19,7 +19,7 @@ const SMALL: bool = cfg!(debug_assertions);
 /// Terms of a product, or pixels of a block of maps.
 const PLACES: usize = if SMALL { 64 } else { 256 };
 /// Elements of a block of the image with its padding.
-const IMAGE: usize = if SMALL { 8192 } else { 16384 };
+const IMAGE: usize = 8192;
 /// Elements of panels, and of a result.
 const PANEL: usize = PLACES * WIDEST;
 /// Elements of two of the widest vectors.
