@@ -1,7 +1,13 @@
 //! Reading what JavaScript describes: objects such as `{ type: "linear", outputs: 10 }`.
 
-use std::cell::RefCell;
-use std::fmt;
+use alloc::{
+    borrow::ToOwned,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::cell::RefCell;
+use core::fmt;
 
 use js_sys::{Array, Object, Reflect};
 use slabgrad::shape::{MAX_RANK, Shape};
@@ -17,9 +23,9 @@ impl fmt::Display for DescriptionError {
     }
 }
 
-impl std::error::Error for DescriptionError {}
+impl core::error::Error for DescriptionError {}
 
-pub(crate) type Result<T> = std::result::Result<T, DescriptionError>;
+pub(crate) type Result<T> = core::result::Result<T, DescriptionError>;
 
 /// An object whose properties are settings. Whoever has read those that it knows calls [`Description::finish`], which finds
 /// what nobody asked for: a misspelt setting is an error, not a default.
@@ -139,7 +145,7 @@ impl Description {
 
 fn as_whole(value: &JsValue, max: f64) -> Option<u64> {
     let number = value.as_f64()?;
-    (number >= 0.0 && number <= max && number.fract() == 0.0).then_some(number as u64)
+    (number >= 0.0 && number <= max && number == (number as u64) as f64).then_some(number as u64)
 }
 
 fn as_size(value: &JsValue) -> Option<usize> {

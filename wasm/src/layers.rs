@@ -1,6 +1,8 @@
 //! From descriptions to layers. What a layer takes from the one before it (features, channels) need not be said: it is
 //! known when the layer is recorded.
 
+use alloc::{boxed::Box, format};
+
 use js_sys::Array;
 use slabgrad::layer::{
     Activation, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAvgPool2d,

@@ -1,5 +1,10 @@
 //! A model as JavaScript has it.
 
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
 use js_sys::{Array, Float32Array, Uint8Array};
 use slabgrad::checkpoint::{Block, Contents, Image, ImageError};
 use slabgrad::compiled::{CompileError, Context, Input, Use};
@@ -32,13 +37,13 @@ pub struct Model {
 #[derive(Debug)]
 struct NotCompiled;
 
-impl std::fmt::Display for NotCompiled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for NotCompiled {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("the model has no optimizer and no loss: call compile({ optimizer, loss }) first")
     }
 }
 
-impl std::error::Error for NotCompiled {}
+impl core::error::Error for NotCompiled {}
 
 #[wasm_bindgen]
 impl Model {

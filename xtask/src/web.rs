@@ -67,14 +67,14 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
         let flags = format!("{flags} {SMALLER}");
         let [package, digits] = INLINE.map(|inline| format!("{flags} {inline}"));
         let target = workspace.target.join("wasm").join(name);
-        let mut build = workspace.cargo(&format!("build --package slabgrad-wasm --profile wasm --target {TARGET}"));
+        let mut build = workspace.cargo(&format!("build --package slabgrad-package --profile wasm --target {TARGET}"));
         process::run(build.env("RUSTFLAGS", package).env("CARGO_TARGET_DIR", &target), &workspace.root)?;
         let made = target.join("bindgen");
         let mut bindgen = Command::new(&tools);
         bindgen
             .args(["bindgen", "--target", "web", "--out-name", "slabgrad", "--omit-default-module-path"])
             .args(["--remove-name-section", "--remove-producers-section", "--out-dir"])
-            .args([&made, &target.join(TARGET).join("wasm/slabgrad_wasm.wasm")])
+            .args([&made, &target.join(TARGET).join("wasm/slabgrad_package.wasm")])
             .current_dir(&workspace.root);
         process::run(&mut bindgen, &workspace.root)?;
         fs::copy(made.join("slabgrad_bg.wasm"), folder.join(format!("{name}.wasm")))?;
