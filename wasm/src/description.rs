@@ -10,6 +10,7 @@ use core::cell::RefCell;
 use core::fmt;
 
 use js_sys::{Array, Object, Reflect};
+use slabgrad::error::Message;
 use slabgrad::shape::{MAX_RANK, Shape};
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -160,7 +161,7 @@ fn sizes(value: &JsValue) -> Option<Vec<usize>> {
 fn shown(value: &JsValue) -> String {
     match (value.as_string(), value.as_f64(), value.as_bool()) {
         (Some(text), _, _) => format!("\"{text}\""),
-        (_, Some(number), _) => number.to_string(),
+        (_, Some(number), _) => Message::new().decimal(number).as_str().to_owned(),
         (_, _, Some(flag)) => flag.to_string(),
         _ => value.js_typeof().as_string().map_or_else(|| "something".to_owned(), |kind| format!("of type {kind}")),
     }
