@@ -9,10 +9,11 @@ use alloc::{
 use core::cell::RefCell;
 use core::fmt;
 
-use js_sys::{Array, Object, Reflect};
 use slabgrad::error::Message;
 use slabgrad::shape::{MAX_RANK, Shape};
 use wasm_bindgen::{JsCast, JsValue};
+
+use crate::js::{self, Array};
 
 /// What is wrong with a description, and where.
 #[derive(Debug)]
@@ -71,7 +72,7 @@ impl Description {
     /// The property, unless it is undefined or null.
     pub(crate) fn get(&self, key: &'static str) -> Option<JsValue> {
         self.asked.borrow_mut().push(key);
-        let value = Reflect::get(&self.object, &key.into()).ok()?;
+        let value = js::property(&self.object, key).ok()?;
         (!value.is_undefined() && !value.is_null()).then_some(value)
     }
 
@@ -134,10 +135,12 @@ impl Description {
 
     /// The last word: all properties have been asked for.
     pub(crate) fn finish(&self) -> Result<()> {
-        let Some(object) = self.object.dyn_ref::<Object>() else { return Ok(()) };
+        if !self.object.is_object() {
+            return Ok(());
+        }
         let asked = self.asked.borrow();
         let is_known = |key: &String| key == "type" || asked.iter().any(|asked| asked == key);
-        match Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !is_known(key)) {
+        match js::keys(&self.object).iter().filter_map(|key| key.as_string()).find(|key| !is_known(key)) {
             Some(key) => self.error(format_args!("there is no setting `{key}`; there are: {}", asked.join(", "))),
             None => Ok(()),
         }
@@ -169,10 +172,7 @@ fn shown(value: &JsValue) -> String {
 
 /// A plain object with these properties.
 pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> JsValue {
-    let object = Object::new();
-    for (key, value) in properties {
-        // It fails for objects that are frozen or proxies only.
-        let _ = Reflect::set(&object, &key.into(), &value);
-    }
-    object.into()
+    let object = js::object();
+    properties.iter().for_each(|(key, value)| js::set_property(&object, key, value));
+    object
 }

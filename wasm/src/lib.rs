@@ -13,11 +13,12 @@ extern crate alloc;
 
 mod description;
 mod fit;
+mod js;
 mod layers;
 mod model;
 mod settings;
 mod types;
-mod view;
 
 pub use fit::{EvaluationSession, FitSession};
+pub use js::Array;
 pub use model::Model;
