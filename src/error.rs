@@ -64,6 +64,7 @@ impl Message {
 
     /// Adds a number with six significant digits, or whole below 10^9: `0.05`, `1e-9`, `16777216`.
     #[must_use]
+    #[allow(clippy::float_cmp)] // Whether it is whole.
     pub const fn decimal(mut self, number: f64) -> Self {
         if number.is_nan() {
             return self.text("NaN");

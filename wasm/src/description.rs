@@ -147,6 +147,7 @@ impl Description {
     }
 }
 
+#[allow(clippy::float_cmp)] // Whether it is whole.
 fn as_whole(value: &JsValue, max: f64) -> Option<u64> {
     let number = value.as_f64()?;
     (number >= 0.0 && number <= max && number == (number as u64) as f64).then_some(number as u64)

@@ -62,7 +62,7 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
         Err(error) if folder.exists() => return Err(error).context("cannot remove the old package"),
         _ => fs::create_dir_all(&folder)?,
     }
-    let mut glue: Option<Vec<u8>> = None;
+    let mut glue: Option<String> = None;
     for (name, flags) in BUILDS {
         let flags = format!("{flags} {SMALLER}");
         let [package, digits] = INLINE.map(|inline| format!("{flags} {inline}"));
@@ -78,7 +78,7 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
             .current_dir(&workspace.root);
         process::run(&mut bindgen, &workspace.root)?;
         fs::copy(made.join("slabgrad_bg.wasm"), folder.join(format!("{name}.wasm")))?;
-        let js = read(&made.join("slabgrad.js"))?;
+        let js = without_comments(&String::from_utf8(read(&made.join("slabgrad.js"))?)?);
         // The JavaScript is there once.
         ensure!(glue.is_none_or(|glue| glue == js), "the builds with and without SIMD need different JavaScript");
         fs::write(folder.join("slabgrad.js"), &js)?;
@@ -95,6 +95,12 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
         fs::copy(workspace.root.join(from), folder.join(to)).with_context(|| format!("cannot copy {from}"))?;
     }
     Ok(folder)
+}
+
+/// JavaScript without the lines of its documentation, which editors show from the types.
+fn without_comments(js: &str) -> String {
+    let is_code = |line: &&str| !["/**", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    js.lines().filter(is_code).flat_map(|line| [line, "\n"]).collect()
 }
 
 /// The package can be made, has the version of the crates, and says how large it is.
