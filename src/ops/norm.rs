@@ -176,15 +176,15 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
         let Statistics { mean, scale } = Statistics::of::<B>(y, epsilon, centred);
         y.iter_mut().for_each(|y| *y = (*y - mean) * scale);
     }
-    planes::map(call.y, weight, plane, |y, w| y * w);
-    planes::map(call.y, bias, plane, |y, b| y + b);
+    planes::multiply(call.y, weight, plane);
+    planes::add(call.y, bias, plane);
 }
 
 fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let ([_, channels, plane, ..], centred) = (call.args.lengths(), is_centred(call.args));
     let (epsilon, [x, weight, _]) = (call.args.scalar::<B::Elem, 3>(), call.x);
     let group = (channels * plane).max(1);
-    planes::map(call.dx, weight, plane, |dy, w| dy * w);
+    planes::multiply(call.dx, weight, plane);
     let count = B::Elem::from_usize(group);
     for (dx, x) in call.dx.chunks_exact_mut(group).zip(x.chunks_exact(group)) {
         let Statistics { mean, scale } = Statistics::of::<B>(x, epsilon, centred);

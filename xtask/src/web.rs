@@ -22,7 +22,7 @@ const BUILDS: [(&str, &str); 2] = [("slabgrad", ""), ("slabgrad_simd", "-C targe
 const SMALLER: &str = "-C llvm-args=-unroll-runtime=false -C llvm-args=-enable-nontrivial-unswitch=false";
 
 /// What is inlined beside what is marked as such: in the package little, in a static model what is small. Each is smallest so.
-const INLINE: [&str; 2] = ["-C llvm-args=-inline-threshold=5", "-C llvm-args=-inline-threshold=40"];
+const INLINE: [&str; 2] = ["-C llvm-args=-inline-threshold=0", "-C llvm-args=-inline-threshold=40"];
 
 /// What becomes part of the package as it is.
 const FILES: [(&str, &str); 8] = [
