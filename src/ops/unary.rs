@@ -154,6 +154,7 @@ pub(super) fn gradient_by_slices<E: Real>(
 #[cfg(test)]
 mod tests {
     use super::super::*;
+    use super::{BLOCK, in_blocks};
     use crate::backend::Strict;
 
     type Table = &'static Op<Strict<f32>>;
@@ -171,6 +172,23 @@ mod tests {
         if let Gradient::Kernel { run, .. } = op.backward[0] {
             let (x, scratch) = ([x, &[], &[]], &mut [][..]);
             run(BackwardCall { args, x, y, saved: &[], dy: &[], dx, add: false, scratch, first_row: 0 });
+        }
+    }
+
+    #[test]
+    fn blocks_are_filled_up_and_hold_every_element() {
+        for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let numbers = |offset: usize| (0..len).map(|i| (i + offset) as f32).collect::<std::vec::Vec<_>>();
+            let (mut alone, mut beside, read) = (numbers(1), numbers(1), numbers(5));
+            in_blocks(&mut alone, None, &Args::NONE, |y, _, _| y.iter_mut().for_each(|y| *y += 0.5));
+            in_blocks(&mut beside, Some(&read), &Args::NONE, |y, read, _| {
+                y.iter_mut().zip(read).for_each(|(y, read)| *y = *y * 10.0 + read);
+            });
+            assert!(alone.iter().zip(numbers(1)).all(|(&y, x)| y == x + 0.5), "{len}: {alone:?}");
+            assert!(
+                beside.iter().zip(numbers(1).iter().zip(&read)).all(|(&y, (x, read))| y == x * 10.0 + read),
+                "{len}"
+            );
         }
     }
 
