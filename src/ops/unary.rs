@@ -63,7 +63,7 @@ impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Values<'_, B, F> {
     fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
         if cfg!(target_family = "wasm") {
             return in_blocks(self.y, None, &self.args, |y, _, args| {
-                y.iter_mut().for_each(|y| *y = F::value(*y, args))
+                y.iter_mut().for_each(|y| *y = F::value(*y, args));
             });
         }
         for y in self.y {
@@ -119,15 +119,14 @@ fn in_blocks<E: Real>(y: &mut [E], read: Option<&[E]>, args: &Args, of_block: Of
     let mut reads = read.unwrap_or_default().chunks(BLOCK);
     for y in y.chunks_mut(BLOCK) {
         let read = if read.is_some() { reads.next().unwrap_or_default() } else { &zeros };
-        match (y.first_chunk_mut(), read.first_chunk()) {
-            (Some(y), Some(read)) => of_block(y, read, args),
-            _ => {
-                let (mut last, mut last_read) = (zeros, zeros);
-                last.iter_mut().zip(&*y).for_each(|(last, &y)| *last = y);
-                last_read.iter_mut().zip(read).for_each(|(last, &read)| *last = read);
-                of_block(&mut last, &last_read, args);
-                y.iter_mut().zip(last).for_each(|(y, last)| *y = last);
-            }
+        if let (Some(y), Some(read)) = (y.first_chunk_mut(), read.first_chunk()) {
+            of_block(y, read, args);
+        } else {
+            let (mut last, mut last_read) = (zeros, zeros);
+            last.iter_mut().zip(&*y).for_each(|(last, &y)| *last = y);
+            last_read.iter_mut().zip(read).for_each(|(last, &read)| *last = read);
+            of_block(&mut last, &last_read, args);
+            y.iter_mut().zip(last).for_each(|(y, last)| *y = last);
         }
     }
 }
