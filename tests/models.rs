@@ -432,6 +432,11 @@ fn what_does_not_fit_is_refused_with_the_layer_and_the_numbers() {
     let error = text(Model::<Strict<f32>>::new(layer::BatchNorm2d::new(3), [3, 4], 1).err().unwrap());
     assert!(error.starts_with("BatchNorm2d: the input has shape [1, 3, 4], expected [n, c, h, w]"), "{error}");
 
+    // It would broadcast.
+    let error = text(Model::<Strict<f32>>::new(Residual::new(Linear::new(4, 1)), [4], 1).err().unwrap());
+    let expected = "the block's output has shape [1, 1], expected that of the input, or of the shortcut's output";
+    assert!(error.contains(expected), "{error}");
+
     let mut model = model();
     let x = model.tape().constant([BATCH, 1, 7, 8], &[0.0; BATCH * 56]);
     let error = text(model.forward(x).unwrap_err());

@@ -26,7 +26,17 @@ pub(super) fn sqrt_f32(x: f32) -> f32 {
         }
         f32::from_bits(bits)
     }
-    #[cfg(not(any(feature = "std", all(target_arch = "arm", target_abi = "eabihf"))))]
+    // LLVM makes it the instruction for one number, and in a loop the one for vectors.
+    #[cfg(all(not(feature = "std"), target_arch = "wasm32", target_feature = "simd128"))]
+    {
+        use core::arch::wasm32::{f32x4_extract_lane, f32x4_splat, f32x4_sqrt};
+        f32x4_extract_lane::<0>(f32x4_sqrt(f32x4_splat(x)))
+    }
+    #[cfg(not(any(
+        feature = "std",
+        all(target_arch = "arm", target_abi = "eabihf"),
+        all(target_arch = "wasm32", target_feature = "simd128")
+    )))]
     libm::sqrtf(x)
 }
 

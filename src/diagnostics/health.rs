@@ -1,6 +1,7 @@
 //! Statistics of gradients, and whether they are healthy.
 
 use crate::backend::{Backend, Real};
+use crate::error::Decimal;
 use crate::optim::{Norm, norm};
 use crate::program::{Memory, Program, Space};
 
@@ -94,6 +95,7 @@ pub struct Health<E> {
 impl<E: Real> core::fmt::Display for Health<E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let GradientStats { l2, inf, mean_abs, size } = self.global;
+        let [l2, inf, mean_abs] = [l2, inf, mean_abs].map(|number| Decimal(number.to_f32().into()));
         write!(f, "{size} gradients: L2 norm {l2}, largest {inf}, mean {mean_abs}; ")?;
         if self.issues.is_healthy() {
             return f.write_str("healthy");

@@ -2,6 +2,7 @@
 
 use super::{Layer, Recorder};
 use crate::backend::Backend;
+use crate::error::Decimal;
 use crate::ops::softplus;
 use crate::tape::{Handle, Storage, Tape};
 
@@ -147,7 +148,7 @@ impl Activation {
 impl core::fmt::Display for Activation {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.setting() {
-            Some(setting) => write!(f, "{}({setting})", self.name()),
+            Some(setting) => write!(f, "{}({})", self.name(), Decimal(setting)),
             None => f.write_str(self.name()),
         }
     }

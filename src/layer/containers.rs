@@ -10,7 +10,8 @@ use super::{
     MaxPool2d, Recorder,
 };
 use crate::backend::{Backend, Strict};
-use crate::ops::{Window2d, conv1d, conv2d, dropout};
+use crate::error::ShapeError;
+use crate::ops::{Window2d, add, conv1d, conv2d, dropout};
 use crate::tape::Handle;
 
 /// Layers one after the other. Each has a name, and its parameters are `name.weight` and so on.
@@ -156,7 +157,7 @@ pub struct Residual<B: Backend = Strict<f32>> {
 }
 
 impl<B: Backend> Residual<B> {
-    /// Around this layer, whose output has the shape of its input.
+    /// Around this layer, whose output has the shape of its input, or of the shortcut's output.
     #[must_use]
     pub fn new(block: impl Layer<B> + 'static) -> Self {
         Self { block: Box::new(block), shortcut: None }
@@ -179,7 +180,16 @@ impl<B: Backend> Layer<B> for Residual<B> {
             Some(shortcut) => r.layer("shortcut", shortcut, x),
             None => x,
         };
-        r.tape().add(y, x)
+        let tape = r.tape();
+        let (found, of_shortcut) = (tape.shape(y), tape.shape(x));
+        let spec = if found == of_shortcut {
+            add::spec(found, of_shortcut)
+        } else {
+            let (operand, expected) = ("the block's output", "that of the input, or of the shortcut's output");
+            Err(ShapeError::Rank { op: "residual", operand, expected, found })
+        };
+        // Nothing is broadcast, so the kernels that would are not there.
+        tape.apply(add::op_same(), &[y, x], spec)
     }
     fn children(&self) -> Vec<(&str, &dyn Layer<B>)> {
         let shortcut = self.shortcut.iter().map(|shortcut| ("shortcut", &**shortcut));

@@ -72,6 +72,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::backend::Backend;
+use crate::error::Decimal;
 use crate::tape::Handle;
 
 pub use activation::Activation;
@@ -164,7 +165,7 @@ impl core::fmt::Display for Setting {
         match self {
             Self::Size(size) => write!(f, "{size}"),
             Self::Pair([height, width]) => write!(f, "{height}x{width}"),
-            Self::Number(number) => write!(f, "{number}"),
+            Self::Number(number) => write!(f, "{}", Decimal(*number)),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Activation(activation) => write!(f, "{activation}"),
             Self::Seed(seed) => write!(f, "{seed}"),

@@ -257,10 +257,10 @@ impl<E: Real> Settings<E> {
 
     /// `x̂ w + b` in place of `x`.
     fn normalise(&self, y: &mut [E], (mean, scale): (&[E], &[E]), weight: &[E], bias: &[E]) {
-        planes::map(y, mean, self.plane, |y, mean| y - mean);
-        planes::map(y, scale, self.plane, |y, scale| y * scale);
-        planes::map(y, weight, self.plane, |y, w| y * w);
-        planes::map(y, bias, self.plane, |y, b| y + b);
+        planes::subtract(y, mean, self.plane);
+        planes::multiply(y, scale, self.plane);
+        planes::multiply(y, weight, self.plane);
+        planes::add(y, bias, self.plane);
     }
 
     /// Adds to `sums`, for each channel, the sum of `f(sum, mean, x, dy)`.
@@ -352,15 +352,15 @@ fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
             }
         }
     }
-    planes::map(dx, scale, settings.plane, |dx, scale| dx * scale);
-    planes::map(dx, weight, settings.plane, |dx, w| dx * w);
+    planes::multiply(dx, scale, settings.plane);
+    planes::multiply(dx, weight, settings.plane);
 }
 
 fn gradient_x_eval<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let settings = Settings::<B::Elem>::new(call.args);
     let (_, scale) = settings.mean_and_scale(call.saved);
-    planes::map(call.dx, scale, settings.plane, |dx, scale| dx * scale);
-    planes::map(call.dx, call.x[1], settings.plane, |dx, w| dx * w);
+    planes::multiply(call.dx, scale, settings.plane);
+    planes::multiply(call.dx, call.x[1], settings.plane);
 }
 
 fn gradient_weight<B: Backend>(call: BackwardCall<'_, B::Elem>) {

@@ -6,24 +6,17 @@
 //! With `x̂ = (x - mean) s`, `s = 1 / √(variance + ε)`, `g = dy w` and n elements in a group:
 //! `dx = s (g - Σ g / n - x̂ Σ (g x̂) / n)`, `dw = Σ dy x̂`, `db = Σ dy`.
 
-use super::norm::{self, Affine, Division, Norm};
+use super::norm::{self, Affine, Division};
 use super::{Op, Spec};
 use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-struct GroupNormTable;
-
-impl Norm for GroupNormTable {
-    const NAME: &'static str = "group_norm";
-    const CENTRED: bool = true;
-}
-
 /// The table; weight and bias are optional.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    norm::op::<B, GroupNormTable>()
+    const { &norm::table("group_norm") }
 }
 
 /// Any shape `[n, c, ...]`; the output has the same. Weight and bias, where they are there, have shape `[c]`.
@@ -46,7 +39,7 @@ pub const fn spec(
     if groups == 0 || !channels.is_multiple_of(groups) {
         return Err(ShapeError::Setting { op, rule: "groups divide the channels", found: groups as f64 });
     }
-    let division = Division { groups, channels: channels / groups, plane: x.product(2, x.rank()) };
+    let division = Division { groups, channels: channels / groups, plane: x.product(2, x.rank()), centred: true };
     norm::spec(op, x, [weight, bias], Shape::new([channels]), &division, epsilon)
 }
 

@@ -4,24 +4,17 @@
 //! With `x̂ = (x - mean) s`, `s = 1 / √(variance + ε)`, `g = dy w` and n elements to a mean:
 //! `dx = s (g - Σ g / n - x̂ Σ (g x̂) / n)`, `dw = Σ dy x̂`, `db = Σ dy`.
 
-use super::norm::{self, Affine, Norm};
+use super::norm::{self, Affine};
 use super::{Op, Spec};
 use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-struct LayerNormTable;
-
-impl Norm for LayerNormTable {
-    const NAME: &'static str = "layer_norm";
-    const CENTRED: bool = true;
-}
-
 /// The table; weight and bias are optional.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    norm::op::<B, LayerNormTable>()
+    const { &norm::table("layer_norm") }
 }
 
 /// Any shape with at least `axes` axes; the output has the same. Weight and bias, where they are there, have the shape of the
@@ -36,7 +29,7 @@ pub const fn spec(
     axes: usize,
     epsilon: f64,
 ) -> Result<Spec, ShapeError> {
-    norm::spec_of_last_axes("layer_norm", x, [weight, bias], axes, epsilon)
+    norm::spec_of_last_axes("layer_norm", x, [weight, bias], axes, epsilon, true)
 }
 
 /// What a layer normalisation has beside the shape that it works on.

@@ -14,22 +14,11 @@ use crate::graph::{Graph, Id, Name, Var};
 use crate::init::Init;
 use crate::shape::{Dims, Shape};
 
-/// One of these operations.
-pub(super) trait Norm: 'static {
-    /// The operation's name.
-    const NAME: &'static str;
-    /// Whether the mean is taken off.
-    const CENTRED: bool;
-}
-
-/// The table of `F`.
-pub(super) const fn op<B: Backend, F: Norm>() -> &'static Op<B> {
-    const {
-        let x = Gradient::over_dy(gradient_x::<B, F>, Reads::input(0).and(Reads::input(1)));
-        let weight = Gradient::kernel(gradient_weight::<B, F>, Reads::input(0));
-        &Op::new(F::NAME, forward::<B, F>, [x, weight, Gradient::kernel(gradient_bias::<B>, Reads::NONE)])
-            .over(Over::Output)
-    }
+/// The table of one of these operations.
+pub(super) const fn table<B: Backend>(name: &'static str) -> Op<B> {
+    let x = Gradient::over_dy(gradient_x::<B>, Reads::input(0).and(Reads::input(1)));
+    let weight = Gradient::kernel(gradient_weight::<B>, Reads::input(0));
+    Op::new(name, forward::<B>, [x, weight, Gradient::kernel(gradient_bias::<B>, Reads::NONE)]).over(Over::Output)
 }
 
 /// How the data is divided.
@@ -37,6 +26,8 @@ pub(super) struct Division {
     pub(super) groups: usize,
     pub(super) channels: usize,
     pub(super) plane: usize,
+    /// Whether the mean is taken off.
+    pub(super) centred: bool,
 }
 
 /// The spec of a normalisation `op`; weight and bias have the shape `affine` where they are there.
@@ -54,8 +45,9 @@ pub(super) const fn spec(
     if let Err(error) = check_epsilon(op, epsilon) {
         return Err(error);
     }
-    let args = Args::new(&[division.groups, division.channels, division.plane]).with_scalar(3, epsilon);
-    Ok(Spec::new(x).args(args))
+    let &Division { groups, channels, plane, centred } = division;
+    let args = Args::new(&[groups, channels, plane, 0, 0, 0, centred as usize]);
+    Ok(Spec::new(x).args(args.with_scalar(3, epsilon)))
 }
 
 /// The spec of a normalisation `op` over the last `axes` axes together.
@@ -65,13 +57,15 @@ pub(super) const fn spec_of_last_axes(
     affine: [Option<Shape>; 2],
     axes: usize,
     epsilon: f64,
+    centred: bool,
 ) -> Result<Spec, ShapeError> {
     if axes == 0 || axes > 3 || axes > x.rank() {
         let (operand, expected) = ("the input", "as many axes as are normalised over, 1 to 3");
         return Err(ShapeError::Rank { op, operand, expected, found: x });
     }
     let normalised = last_axes(x, axes);
-    spec(op, x, affine, normalised, &Division { groups: 1, channels: normalised.len(), plane: 1 }, epsilon)
+    let division = Division { groups: 1, channels: normalised.len(), plane: 1, centred };
+    spec(op, x, affine, normalised, &division, epsilon)
 }
 
 /// The last `axes` axes of a shape; all where it has fewer.
@@ -162,35 +156,39 @@ struct Statistics<E> {
 }
 
 impl<E: Real> Statistics<E> {
-    fn of<B: Backend<Elem = E>, F: Norm>(x: &[E], epsilon: E) -> Self {
+    fn of<B: Backend<Elem = E>>(x: &[E], epsilon: E, centred: bool) -> Self {
         let count = E::from_usize(x.len());
-        let mean = if F::CENTRED { B::sum(x) / count } else { E::ZERO };
+        let mean = if centred { B::sum(x) / count } else { E::ZERO };
         let squares = B::sum_pairs(x, x, |sum, x, _| B::mul_add(x - mean, x - mean, sum));
         Self { mean, scale: E::ONE / (squares / count + epsilon).sqrt() }
     }
 }
 
-fn forward<B: Backend, F: Norm>(call: ForwardCall<'_, B::Elem>) {
-    let [_, channels, plane, ..] = call.args.lengths();
+fn is_centred(args: &Args) -> bool {
+    args.0[6] != 0
+}
+
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
+    let ([_, channels, plane, ..], centred) = (call.args.lengths(), is_centred(call.args));
     let (epsilon, [_, weight, bias]) = (call.args.scalar::<B::Elem, 3>(), call.x);
     let group = (channels * plane).max(1);
     for y in call.y.chunks_exact_mut(group) {
-        let Statistics { mean, scale } = Statistics::of::<B, F>(y, epsilon);
+        let Statistics { mean, scale } = Statistics::of::<B>(y, epsilon, centred);
         y.iter_mut().for_each(|y| *y = (*y - mean) * scale);
     }
-    planes::map(call.y, weight, plane, |y, w| y * w);
-    planes::map(call.y, bias, plane, |y, b| y + b);
+    planes::multiply(call.y, weight, plane);
+    planes::add(call.y, bias, plane);
 }
 
-fn gradient_x<B: Backend, F: Norm>(call: BackwardCall<'_, B::Elem>) {
-    let [_, channels, plane, ..] = call.args.lengths();
+fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let ([_, channels, plane, ..], centred) = (call.args.lengths(), is_centred(call.args));
     let (epsilon, [x, weight, _]) = (call.args.scalar::<B::Elem, 3>(), call.x);
     let group = (channels * plane).max(1);
-    planes::map(call.dx, weight, plane, |dy, w| dy * w);
+    planes::multiply(call.dx, weight, plane);
     let count = B::Elem::from_usize(group);
     for (dx, x) in call.dx.chunks_exact_mut(group).zip(x.chunks_exact(group)) {
-        let Statistics { mean, scale } = Statistics::of::<B, F>(x, epsilon);
-        let shift = if F::CENTRED { B::sum(dx) / count } else { B::Elem::ZERO };
+        let Statistics { mean, scale } = Statistics::of::<B>(x, epsilon, centred);
+        let shift = if centred { B::sum(dx) / count } else { B::Elem::ZERO };
         let slope = B::sum_pairs(dx, x, |sum, g, x| B::mul_add(g, (x - mean) * scale, sum)) / count;
         for (dx, &x) in dx.iter_mut().zip(x) {
             *dx = scale * (*dx - shift - (x - mean) * scale * slope);
@@ -198,8 +196,8 @@ fn gradient_x<B: Backend, F: Norm>(call: BackwardCall<'_, B::Elem>) {
     }
 }
 
-fn gradient_weight<B: Backend, F: Norm>(call: BackwardCall<'_, B::Elem>) {
-    let [groups, channels, plane, ..] = call.args.lengths();
+fn gradient_weight<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let ([groups, channels, plane, ..], centred) = (call.args.lengths(), is_centred(call.args));
     let (epsilon, x, dw) = (call.args.scalar::<B::Elem, 3>(), call.x[0], call.dx);
     let group = (channels * plane).max(1);
     if !call.add {
@@ -209,7 +207,7 @@ fn gradient_weight<B: Backend, F: Norm>(call: BackwardCall<'_, B::Elem>) {
     for (x, dy) in x.chunks_exact(row).zip(call.dy.chunks_exact(row)) {
         let of_groups = x.chunks_exact(group).zip(dy.chunks_exact(group));
         for ((x, dy), dw) in of_groups.zip(dw.chunks_exact_mut(channels.max(1))) {
-            let Statistics { mean, scale } = Statistics::of::<B, F>(x, epsilon);
+            let Statistics { mean, scale } = Statistics::of::<B>(x, epsilon, centred);
             let of_channels = x.chunks_exact(plane.max(1)).zip(dy.chunks_exact(plane.max(1)));
             for ((x, dy), dw) in of_channels.zip(dw) {
                 *dw += planes::sum_pairs::<B>(dy, x, |sum, dy, x| B::mul_add(dy, (x - mean) * scale, sum));

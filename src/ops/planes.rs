@@ -2,8 +2,25 @@
 
 use crate::backend::{Backend, Real};
 
-/// Replaces every element of `data` by `f` of itself and the value of its channel; nothing where there are no values.
-pub(super) fn map<E: Real>(data: &mut [E], values: &[E], plane: usize, f: impl Fn(E, E) -> E) {
+/// Multiplies every element of `data` by the value of its channel; nothing where there are no values.
+#[inline(never)]
+pub(super) fn multiply<E: Real>(data: &mut [E], values: &[E], plane: usize) {
+    map(data, values, plane, |x, value| x * value);
+}
+
+/// Adds the value of its channel to every element of `data`, likewise.
+#[inline(never)]
+pub(super) fn add<E: Real>(data: &mut [E], values: &[E], plane: usize) {
+    map(data, values, plane, |x, value| x + value);
+}
+
+/// Subtracts the value of its channel from every element of `data`, likewise.
+#[inline(never)]
+pub(super) fn subtract<E: Real>(data: &mut [E], values: &[E], plane: usize) {
+    map(data, values, plane, |x, value| x - value);
+}
+
+fn map<E: Real>(data: &mut [E], values: &[E], plane: usize, f: impl Fn(E, E) -> E) {
     if values.is_empty() {
         return;
     }

@@ -4,24 +4,17 @@
 //! With `s = 1 / √(mean x² + ε)`, `x̂ = x s`, `g = dy w` and n elements to a mean: `dx = s (g - x̂ Σ (g x̂) / n)` and
 //! `dw = Σ dy x̂`.
 
-use super::norm::{self, Affine, Norm};
+use super::norm::{self, Affine};
 use super::{Op, Spec};
 use crate::backend::Backend;
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, Shape};
 
-struct RmsNormTable;
-
-impl Norm for RmsNormTable {
-    const NAME: &'static str = "rms_norm";
-    const CENTRED: bool = false;
-}
-
 /// The table; the weight is optional.
 #[must_use]
 pub const fn op<B: Backend>() -> &'static Op<B> {
-    norm::op::<B, RmsNormTable>()
+    const { &norm::table("rms_norm") }
 }
 
 /// Any shape with at least `axes` axes; the output has the same. The weight, where it is there, has the shape of the last
@@ -30,7 +23,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
 /// # Errors
 /// When `x` has fewer axes, `axes` is not 1, 2 or 3, the weight has another shape, or `epsilon` is negative.
 pub const fn spec(x: Shape, weight: Option<Shape>, axes: usize, epsilon: f64) -> Result<Spec, ShapeError> {
-    norm::spec_of_last_axes("rms_norm", x, [weight, None], axes, epsilon)
+    norm::spec_of_last_axes("rms_norm", x, [weight, None], axes, epsilon, false)
 }
 
 /// What a root mean square normalisation has beside the shape that it works on.

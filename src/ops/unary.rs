@@ -61,6 +61,11 @@ impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Values<'_, B, F> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        if cfg!(target_family = "wasm") {
+            return in_blocks(self.y, None, &self.args, |y, _, args| {
+                y.iter_mut().for_each(|y| *y = F::value(*y, args));
+            });
+        }
         for y in self.y {
             *y = F::value(*y, &self.args);
         }
@@ -89,8 +94,39 @@ impl<B: Backend, F: Unary<B>> Kernel<B::Elem> for Gradients<'_, B, F> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
+        if cfg!(target_family = "wasm") {
+            return in_blocks(self.dx, Some(self.read), &self.args, |dx, read, args| {
+                dx.iter_mut().zip(read).for_each(|(dx, &read)| *dx = F::gradient(read, *dx, args));
+            });
+        }
         for (dx, &read) in self.dx.iter_mut().zip(self.read) {
             *dx = F::gradient(read, *dx, &self.args);
+        }
+    }
+}
+
+/// Elements of a block.
+const BLOCK: usize = 128;
+
+/// A function of a block and of what is read beside it.
+type OfBlock<E> = fn(&mut [E; BLOCK], &[E; BLOCK], &Args);
+
+/// Hands out whole blocks; the last one is filled up with zeros. So a function is compiled to one loop of vectors: where it is
+/// called for any number of elements, there is a second loop for what is left, and modules for the browser are to be small.
+#[inline(never)]
+fn in_blocks<E: Real>(y: &mut [E], read: Option<&[E]>, args: &Args, of_block: OfBlock<E>) {
+    let zeros = [E::ZERO; BLOCK];
+    let mut reads = read.unwrap_or_default().chunks(BLOCK);
+    for y in y.chunks_mut(BLOCK) {
+        let read = if read.is_some() { reads.next().unwrap_or_default() } else { &zeros };
+        if let (Some(y), Some(read)) = (y.first_chunk_mut(), read.first_chunk()) {
+            of_block(y, read, args);
+        } else {
+            let (mut last, mut last_read) = (zeros, zeros);
+            last.iter_mut().zip(&*y).for_each(|(last, &y)| *last = y);
+            last_read.iter_mut().zip(read).for_each(|(last, &read)| *last = read);
+            of_block(&mut last, &last_read, args);
+            y.iter_mut().zip(last).for_each(|(y, last)| *y = last);
         }
     }
 }
@@ -117,6 +153,7 @@ pub(super) fn gradient_by_slices<E: Real>(
 #[cfg(test)]
 mod tests {
     use super::super::*;
+    use super::{BLOCK, in_blocks};
     use crate::backend::Strict;
 
     type Table = &'static Op<Strict<f32>>;
@@ -134,6 +171,23 @@ mod tests {
         if let Gradient::Kernel { run, .. } = op.backward[0] {
             let (x, scratch) = ([x, &[], &[]], &mut [][..]);
             run(BackwardCall { args, x, y, saved: &[], dy: &[], dx, add: false, scratch, first_row: 0 });
+        }
+    }
+
+    #[test]
+    fn blocks_are_filled_up_and_hold_every_element() {
+        for len in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7] {
+            let numbers = |offset: usize| (0..len).map(|i| (i + offset) as f32).collect::<std::vec::Vec<_>>();
+            let (mut alone, mut beside, read) = (numbers(1), numbers(1), numbers(5));
+            in_blocks(&mut alone, None, &Args::NONE, |y, _, _| y.iter_mut().for_each(|y| *y += 0.5));
+            in_blocks(&mut beside, Some(&read), &Args::NONE, |y, read, _| {
+                y.iter_mut().zip(read).for_each(|(y, read)| *y = *y * 10.0 + read);
+            });
+            assert!(alone.iter().zip(numbers(1)).all(|(&y, x)| y == x + 0.5), "{len}: {alone:?}");
+            assert!(
+                beside.iter().zip(numbers(1).iter().zip(&read)).all(|(&y, (x, read))| y == x * 10.0 + read),
+                "{len}"
+            );
         }
     }
 

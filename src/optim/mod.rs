@@ -27,6 +27,7 @@ pub use schedule::{
 pub use sgd::{Momentum, Sgd, SgdCoefficients};
 
 use crate::backend::{Backend, Real};
+use crate::error::Decimal;
 
 /// The most slots that an optimizer keeps.
 #[cfg_attr(not(feature = "alloc"), allow(dead_code))]
@@ -116,7 +117,7 @@ impl SettingError {
 
 impl core::fmt::Display for SettingError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}, found {}", self.rule, self.found)
+        write!(f, "{}, found {}", self.rule, Decimal(self.found.into()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can go wrong when a program runs.
 
 use super::Space;
+use crate::error::Decimal;
 use crate::optim::SettingError;
 
 /// Why a run was refused. Parameters, moments and state are unchanged then, but for one case that says so: checks precede
@@ -105,13 +106,19 @@ impl core::fmt::Display for RunError {
                 write!(f, "input {input} has {found} elements, the program reads {expected}")
             }
             Self::InputNotFinite { input, element, value } => {
-                write!(f, "input {input}, element {element} is {value}, which is not finite")
+                write!(f, "input {input}, element {element} is {}, which is not finite", Decimal(value.into()))
             }
             Self::IndexOutOfRange { input, element, value, classes } => {
-                write!(f, "input {input}, element {element} is {value}, not a class index: there are {classes} classes")
+                write!(
+                    f,
+                    "input {input}, element {element} is {}, not a class index: there are {classes} classes",
+                    Decimal(value.into())
+                )
             }
-            Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was updated"),
-            Self::GradientNotFinite { found } => write!(f, "a gradient or their norm is {found}; nothing was updated"),
+            Self::LossNotFinite { loss } => write!(f, "the loss is {}; nothing was updated", Decimal(loss.into())),
+            Self::GradientNotFinite { found } => {
+                write!(f, "a gradient or their norm is {}; nothing was updated", Decimal(found.into()))
+            }
             Self::Slots { planned, needed } => write!(
                 f,
                 "the optimizer keeps {needed} slots of moments, the program was planned for {planned}; plan it with \

@@ -3,7 +3,7 @@
 #[cfg(feature = "std")]
 use core::panic::Location;
 
-use crate::error::ShapeError;
+use crate::error::{Decimal, ShapeError};
 use crate::ops::MAX_INPUTS;
 use crate::optim::SettingError;
 use crate::program::Space;
@@ -159,14 +159,20 @@ impl core::fmt::Display for Cause {
             Self::Kind { expected, found } => write!(f, "expected a {expected}, found a {found}"),
             Self::Length { expected, found } => write!(f, "there are {found} elements, the shape has {expected}"),
             Self::Index { element, value, below } => {
-                write!(f, "index {value} at element {element} is no whole number from 0 to below {below}")
+                write!(
+                    f,
+                    "index {} at element {element} is no whole number from 0 to below {below}",
+                    Decimal(value.into())
+                )
             }
             Self::Nodes { room } => write!(f, "the tape is full: it has room for {room} nodes"),
             Self::Memory { space, needed, room } => {
                 write!(f, "the {} space has room for {room} elements, {needed} are needed", space.name())
             }
-            Self::LossNotFinite { loss } => write!(f, "the loss is {loss}; nothing was changed"),
-            Self::GradientNotFinite { found } => write!(f, "a gradient or their norm is {found}; nothing was updated"),
+            Self::LossNotFinite { loss } => write!(f, "the loss is {}; nothing was changed", Decimal(loss.into())),
+            Self::GradientNotFinite { found } => {
+                write!(f, "a gradient or their norm is {}; nothing was updated", Decimal(found.into()))
+            }
             Self::Moments { expected, found } => {
                 write!(f, "there are {found} elements of moments, the optimizer needs {expected}")
             }

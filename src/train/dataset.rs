@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::batches::{Batches, shuffle};
 use crate::backend::Real;
+use crate::error::Decimal;
 use crate::shape::{MAX_RANK, Shape};
 
 /// Samples of one shape, one after the other, and as many targets: class labels, or tensors of one shape.
@@ -89,7 +90,7 @@ impl core::fmt::Display for DatasetError {
                 write!(f, "sample {sample} has label {label}, there are {classes} classes")
             }
             Self::Split { share, samples } => {
-                write!(f, "a share of {share} of {samples} samples leaves one part empty")
+                write!(f, "a share of {} of {samples} samples leaves one part empty", Decimal(share))
             }
         }
     }

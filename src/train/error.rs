@@ -3,6 +3,7 @@
 use super::Dataset;
 use crate::backend::Real;
 use crate::compiled::{CompileError, Context};
+use crate::error::Decimal;
 use crate::program::RunError;
 use crate::shape::Shape;
 
@@ -58,7 +59,7 @@ impl core::fmt::Display for FitError {
             Self::NoBatch { samples, batch } => write!(f, "{samples} samples do not make a batch of {batch}"),
             Self::Element { in_target, sample, element, value, classes } => {
                 let of = if *in_target { "the target of sample" } else { "sample" };
-                write!(f, "{of} {sample}, element {element} is {value}, ")?;
+                write!(f, "{of} {sample}, element {element} is {}, ", Decimal(f64::from(*value)))?;
                 match classes {
                     Some(classes) => write!(f, "not a class index: there are {classes} classes"),
                     None => f.write_str("which is not finite"),

@@ -1,11 +1,19 @@
 //! Reading what JavaScript describes: objects such as `{ type: "linear", outputs: 10 }`.
 
-use std::cell::RefCell;
-use std::fmt;
+use alloc::{
+    borrow::ToOwned,
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
+use core::cell::RefCell;
+use core::fmt;
 
-use js_sys::{Array, Object, Reflect};
+use slabgrad::error::Message;
 use slabgrad::shape::{MAX_RANK, Shape};
 use wasm_bindgen::{JsCast, JsValue};
+
+use crate::js::{self, Array};
 
 /// What is wrong with a description, and where.
 #[derive(Debug)]
@@ -17,9 +25,9 @@ impl fmt::Display for DescriptionError {
     }
 }
 
-impl std::error::Error for DescriptionError {}
+impl core::error::Error for DescriptionError {}
 
-pub(crate) type Result<T> = std::result::Result<T, DescriptionError>;
+pub(crate) type Result<T> = core::result::Result<T, DescriptionError>;
 
 /// An object whose properties are settings. Whoever has read those that it knows calls [`Description::finish`], which finds
 /// what nobody asked for: a misspelt setting is an error, not a default.
@@ -64,7 +72,7 @@ impl Description {
     /// The property, unless it is undefined or null.
     pub(crate) fn get(&self, key: &'static str) -> Option<JsValue> {
         self.asked.borrow_mut().push(key);
-        let value = Reflect::get(&self.object, &key.into()).ok()?;
+        let value = js::property(&self.object, key).ok()?;
         (!value.is_undefined() && !value.is_null()).then_some(value)
     }
 
@@ -127,19 +135,22 @@ impl Description {
 
     /// The last word: all properties have been asked for.
     pub(crate) fn finish(&self) -> Result<()> {
-        let Some(object) = self.object.dyn_ref::<Object>() else { return Ok(()) };
+        if !self.object.is_object() {
+            return Ok(());
+        }
         let asked = self.asked.borrow();
         let is_known = |key: &String| key == "type" || asked.iter().any(|asked| asked == key);
-        match Object::keys(object).iter().filter_map(|key| key.as_string()).find(|key| !is_known(key)) {
+        match js::keys(&self.object).iter().filter_map(|key| key.as_string()).find(|key| !is_known(key)) {
             Some(key) => self.error(format_args!("there is no setting `{key}`; there are: {}", asked.join(", "))),
             None => Ok(()),
         }
     }
 }
 
+#[allow(clippy::float_cmp)] // Whether it is whole.
 fn as_whole(value: &JsValue, max: f64) -> Option<u64> {
     let number = value.as_f64()?;
-    (number >= 0.0 && number <= max && number.fract() == 0.0).then_some(number as u64)
+    (number >= 0.0 && number <= max && number == (number as u64) as f64).then_some(number as u64)
 }
 
 fn as_size(value: &JsValue) -> Option<usize> {
@@ -154,7 +165,7 @@ fn sizes(value: &JsValue) -> Option<Vec<usize>> {
 fn shown(value: &JsValue) -> String {
     match (value.as_string(), value.as_f64(), value.as_bool()) {
         (Some(text), _, _) => format!("\"{text}\""),
-        (_, Some(number), _) => number.to_string(),
+        (_, Some(number), _) => Message::new().decimal(number).as_str().to_owned(),
         (_, _, Some(flag)) => flag.to_string(),
         _ => value.js_typeof().as_string().map_or_else(|| "something".to_owned(), |kind| format!("of type {kind}")),
     }
@@ -162,10 +173,7 @@ fn shown(value: &JsValue) -> String {
 
 /// A plain object with these properties.
 pub(crate) fn object<const N: usize>(properties: [(&str, JsValue); N]) -> JsValue {
-    let object = Object::new();
-    for (key, value) in properties {
-        // It fails for objects that are frozen or proxies only.
-        let _ = Reflect::set(&object, &key.into(), &value);
-    }
-    object.into()
+    let object = js::object();
+    properties.iter().for_each(|(key, value)| js::set_property(&object, key, value));
+    object
 }

@@ -1,5 +1,8 @@
 //! Training and evaluating with a data set, cut into steps: JavaScript takes as many at a time as it likes.
 
+use alloc::vec::Vec;
+
+use slabgrad::backend::Real;
 use slabgrad::metrics::RunningMean;
 use slabgrad::shape::Shape;
 use slabgrad::train::{Dataset, FitError};
@@ -25,7 +28,7 @@ impl Batches {
         let data = match loss.classes(output) {
             // As in the library, 0.5 or NaN are no class either.
             Some(classes) if target.rank() == 0 => {
-                let label = |label: f32| if label.fract() == 0.0 && label >= 0.0 { label as usize } else { usize::MAX };
+                let label = |label: f32| label.to_index().unwrap_or(usize::MAX);
                 Dataset::with_labels(sample, x, classes, y.into_iter().map(label))?
             }
             _ => Dataset::new(sample, x, target, y)?,

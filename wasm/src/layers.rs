@@ -1,7 +1,8 @@
 //! From descriptions to layers. What a layer takes from the one before it (features, channels) need not be said: it is
 //! known when the layer is recorded.
 
-use js_sys::Array;
+use alloc::{boxed::Box, format};
+
 use slabgrad::layer::{
     Activation, AvgPool2d, BatchNorm1d, BatchNorm2d, Conv1d, Conv2d, Dropout, Embedding, Flatten, GlobalAvgPool2d,
     GroupNorm, Layer, LayerNorm, Linear, MaxPool2d, Recorder, Residual, RmsNorm, Sequential,
@@ -14,6 +15,7 @@ use slabgrad::tape::Handle;
 use wasm_bindgen::JsValue;
 
 use crate::description::{Description, Result};
+use crate::js::Array;
 
 type Backend = Strict<f32>;
 type AnyLayer = Box<dyn Layer<Backend>>;
@@ -55,22 +57,21 @@ fn channels(x: Shape) -> usize {
 /// `{ type: "input", shape: [1, 8, 8] }`.
 pub(crate) fn network(layers: &Array) -> Result<(Sequential, Option<Shape>)> {
     let mut input = None;
-    let mut rest = layers.clone();
     if let Ok((description, kind)) = Description::typed("layer 0", &layers.get(0))
         && kind == "input"
     {
         let Some(shape) = description.shape("shape")? else { return description.error("`shape` is missing") };
         description.finish()?;
         input = Some(shape);
-        rest = layers.slice(1, layers.length());
     }
-    Ok((sequence(&rest, MAX_NESTING)?, input))
+    let rest = layers.iter().skip(usize::from(input.is_some()));
+    Ok((sequence(rest, MAX_NESTING)?, input))
 }
 
 /// Layers one after the other; one without a name is named by its place, as in PyTorch.
-fn sequence(layers: &Array, depth: usize) -> Result<Sequential> {
+fn sequence(layers: impl Iterator<Item = JsValue>, depth: usize) -> Result<Sequential> {
     let mut sequence = Sequential::new();
-    for (i, value) in layers.iter().enumerate() {
+    for (i, value) in layers.enumerate() {
         let (description, kind) = Description::typed(&format!("layer {i}"), &value)?;
         let name = description.text("name")?;
         let made = layer(&description, &kind, depth)?;
@@ -158,11 +159,11 @@ fn layer(description: &Description, kind: &str, depth: usize) -> Result<AnyLayer
                 if affine { layer } else { layer.without_affine() }
             })
         }
-        "sequential" => Box::new(sequence(&needed_layers(d)?, depth - 1)?),
+        "sequential" => Box::new(sequence(needed_layers(d)?.iter(), depth - 1)?),
         "residual" => {
-            let residual = Residual::new(sequence(&needed_layers(d)?, depth - 1)?);
+            let residual = Residual::new(sequence(needed_layers(d)?.iter(), depth - 1)?);
             match d.array("shortcut")? {
-                Some(shortcut) => Box::new(residual.shortcut(sequence(&shortcut, depth - 1)?)),
+                Some(shortcut) => Box::new(residual.shortcut(sequence(shortcut.iter(), depth - 1)?)),
                 None => Box::new(residual),
             }
         }

@@ -5,16 +5,20 @@
 //! data is cut into steps (`fit.rs`), so that the page decides when to go on. Errors are JavaScript's `Error`s with the
 //! library's text.
 
+#![no_std]
 // Who calls is JavaScript: a `Result` is what it throws, and it does not know `must_use`.
 #![allow(clippy::missing_errors_doc, clippy::must_use_candidate)]
 
+extern crate alloc;
+
 mod description;
 mod fit;
+mod js;
 mod layers;
 mod model;
 mod settings;
 mod types;
-mod view;
 
 pub use fit::{EvaluationSession, FitSession};
+pub use js::Array;
 pub use model::Model;

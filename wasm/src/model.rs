@@ -1,6 +1,10 @@
 //! A model as JavaScript has it.
 
-use js_sys::{Array, Float32Array, Uint8Array};
+use alloc::{
+    string::{String, ToString},
+    vec::Vec,
+};
+
 use slabgrad::checkpoint::{Block, Contents, Image, ImageError};
 use slabgrad::compiled::{CompileError, Context, Input, Use};
 use slabgrad::layer;
@@ -14,8 +18,9 @@ use slabgrad::train::{DatasetError, FitError};
 use wasm_bindgen::prelude::*;
 
 use crate::description::{Description, object};
+use crate::js::{self, Array};
+use crate::layers;
 use crate::settings::{Loss, Settings, set_group, with_optimizer};
-use crate::{layers, view};
 
 /// Compiled steps that are kept: for each use and each size of a batch one, the least recently used of which makes room.
 const MAX_CONTEXTS: usize = 8;
@@ -32,13 +37,13 @@ pub struct Model {
 #[derive(Debug)]
 struct NotCompiled;
 
-impl std::fmt::Display for NotCompiled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Display for NotCompiled {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("the model has no optimizer and no loss: call compile({ optimizer, loss }) first")
     }
 }
 
-impl std::error::Error for NotCompiled {}
+impl core::error::Error for NotCompiled {}
 
 #[wasm_bindgen]
 impl Model {
@@ -90,20 +95,18 @@ impl Model {
     }
 
     /// The outputs for samples, one after the other.
-    pub fn predict(
-        &mut self,
-        #[wasm_bindgen(unchecked_param_type = "Numbers")] x: &[f32],
-    ) -> Result<Float32Array, JsError> {
+    #[wasm_bindgen(unchecked_return_type = "Float32Array")]
+    pub fn predict(&mut self, #[wasm_bindgen(unchecked_param_type = "Numbers")] x: &[f32]) -> Result<JsValue, JsError> {
         let samples = self.samples(x.len())?;
         let shape = batched(self.layers.input_shape(), samples);
         let (context, model) = self.context(Use::Inference, samples, Training::with_slots(0));
-        Ok(Float32Array::from(context.forward(model, (shape, x))?))
+        Ok(js::Floats::new(context.forward(model, (shape, x))?).into())
     }
 
     /// All parameters and states, each with a copy of its numbers.
     #[wasm_bindgen(unchecked_return_type = "Weight[]")]
     pub fn weights(&self) -> Array {
-        self.layers.tensors().map(|tensor| weight(&tensor)).collect()
+        array(self.layers.tensors().map(|tensor| weight(&tensor)))
     }
 
     /// The parameter or state of this name, with a copy of its numbers.
@@ -126,7 +129,7 @@ impl Model {
     /// it becomes empty when that grows, and shows something else when the model has been freed or layers are frozen.
     #[wasm_bindgen(unchecked_return_type = "Float32Array | undefined")]
     pub fn view(&self, name: &str) -> JsValue {
-        self.layers.tensor(name).map_or(JsValue::UNDEFINED, |tensor| view::of(tensor.data).into())
+        self.layers.tensor(name).map_or(JsValue::UNDEFINED, |tensor| js::view(tensor.data))
     }
 
     /// Excludes the parameters of layer `name` from training; all with an empty name.
@@ -151,7 +154,7 @@ impl Model {
     ) -> Result<Vec<u8>, JsError> {
         let options = Description::options("save", options)?;
         let moments = options.flag("moments", true)?;
-        let user = options.get("user").map_or_else(Vec::new, |user| Uint8Array::new(&user).to_vec());
+        let user = options.get("user").map_or_else(Vec::new, |user| js::Bytes::new(&user).slice());
         options.finish()?;
         let contents = if moments { Contents::training() } else { Contents::weights() };
         let mut bytes = Vec::new();
@@ -377,6 +380,12 @@ fn axes(shape: Shape) -> Vec<u32> {
     (0..shape.rank()).map(|axis| shape.axis(axis) as u32).collect()
 }
 
+fn array(items: impl Iterator<Item = JsValue>) -> Array {
+    let array = Array::new();
+    items.for_each(|item| array.push(&item));
+    array
+}
+
 fn weight(tensor: &layer::TensorView<'_, f32>) -> JsValue {
     let kind = match (tensor.is_state(), tensor.is_frozen()) {
         (true, _) => "state",
@@ -385,8 +394,8 @@ fn weight(tensor: &layer::TensorView<'_, f32>) -> JsValue {
     };
     object([
         ("name", tensor.name().into()),
-        ("shape", axes(tensor.shape()).into_iter().map(JsValue::from).collect::<Array>().into()),
+        ("shape", array(axes(tensor.shape()).into_iter().map(JsValue::from)).into()),
         ("kind", kind.into()),
-        ("data", Float32Array::from(tensor.data).into()),
+        ("data", js::Floats::new(tensor.data).into()),
     ])
 }

@@ -140,7 +140,7 @@ impl AnyOptimizer {
         with_optimizer!(self, o => o.learning_rate())
     }
 
-    pub(crate) fn set_learning_rate(&mut self, rate: f32) -> std::result::Result<(), slabgrad::optim::SettingError> {
+    pub(crate) fn set_learning_rate(&mut self, rate: f32) -> core::result::Result<(), slabgrad::optim::SettingError> {
         let before = self.learning_rate();
         with_optimizer!(self, o => {
             o.set_learning_rate(rate);

@@ -88,7 +88,7 @@ mod browser {
             model.train_step(&images(), &labels()).unwrap_or_else(|_| panic!());
         }
         let mut hash = START;
-        for weight in Array::iter(&model.weights()) {
+        for weight in model.weights().unchecked_ref::<Array>().iter() {
             let data = Reflect::get(&weight, &"data".into()).unwrap();
             hash = data.unchecked_into::<Float32Array>().to_vec().into_iter().fold(hash, mix);
         }

@@ -60,7 +60,7 @@ fn a_model_learns_and_predicts() {
     }
     let last = ok(model.train_step(&X, &Y));
     assert!(last < 0.1 && last < first, "{first} {last}");
-    let logits = ok(model.predict(&X)).to_vec();
+    let logits = ok(model.predict(&X)).unchecked_into::<Float32Array>().to_vec();
     for (logits, label) in logits.chunks(2).zip(Y) {
         assert_eq!(f32::from(u8::from(logits[1] > logits[0])), label);
     }
@@ -175,7 +175,7 @@ fn rmsprop_keeps_what_its_settings_need() {
 #[wasm_bindgen_test]
 fn weights_are_copies_and_views_are_not() {
     let mut model = compiled();
-    assert_eq!(model.weights().length(), 4);
+    assert_eq!(model.weights().unchecked_ref::<Array>().length(), 4);
     let copy = data(&model, "hidden.weight");
     let view: Float32Array = model.view("hidden.weight").unchecked_into();
     assert_eq!(view.to_vec(), copy);
@@ -266,7 +266,8 @@ fn every_layer_can_be_described() {
     }
     let words = r#"[{ "type": "input", "shape": [3] }, { "type": "embedding", "count": 5, "size": 4 }, "flatten",
         { "type": "linear", "outputs": 2 }]"#;
-    assert_eq!(ok(ok(model_of(words)).predict(&[0.0, 4.0, 2.0])).length(), 2);
+    let scores: Float32Array = ok(ok(model_of(words)).predict(&[0.0, 4.0, 2.0])).unchecked_into();
+    assert_eq!(scores.length(), 2);
 }
 
 #[wasm_bindgen_test]

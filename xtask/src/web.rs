@@ -22,7 +22,7 @@ const BUILDS: [(&str, &str); 2] = [("slabgrad", ""), ("slabgrad_simd", "-C targe
 const SMALLER: &str = "-C llvm-args=-unroll-runtime=false -C llvm-args=-enable-nontrivial-unswitch=false";
 
 /// What is inlined beside what is marked as such: in the package little, in a static model what is small. Each is smallest so.
-const INLINE: [&str; 2] = ["-C llvm-args=-inline-threshold=5", "-C llvm-args=-inline-threshold=40"];
+const INLINE: [&str; 2] = ["-C llvm-args=-inline-threshold=0", "-C llvm-args=-inline-threshold=40"];
 
 /// What becomes part of the package as it is.
 const FILES: [(&str, &str); 8] = [
@@ -62,23 +62,23 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
         Err(error) if folder.exists() => return Err(error).context("cannot remove the old package"),
         _ => fs::create_dir_all(&folder)?,
     }
-    let mut glue: Option<Vec<u8>> = None;
+    let mut glue: Option<String> = None;
     for (name, flags) in BUILDS {
         let flags = format!("{flags} {SMALLER}");
         let [package, digits] = INLINE.map(|inline| format!("{flags} {inline}"));
         let target = workspace.target.join("wasm").join(name);
-        let mut build = workspace.cargo(&format!("build --package slabgrad-wasm --profile wasm --target {TARGET}"));
+        let mut build = workspace.cargo(&format!("build --package slabgrad-package --profile wasm --target {TARGET}"));
         process::run(build.env("RUSTFLAGS", package).env("CARGO_TARGET_DIR", &target), &workspace.root)?;
         let made = target.join("bindgen");
         let mut bindgen = Command::new(&tools);
         bindgen
             .args(["bindgen", "--target", "web", "--out-name", "slabgrad", "--omit-default-module-path"])
             .args(["--remove-name-section", "--remove-producers-section", "--out-dir"])
-            .args([&made, &target.join(TARGET).join("wasm/slabgrad_wasm.wasm")])
+            .args([&made, &target.join(TARGET).join("wasm/slabgrad_package.wasm")])
             .current_dir(&workspace.root);
         process::run(&mut bindgen, &workspace.root)?;
         fs::copy(made.join("slabgrad_bg.wasm"), folder.join(format!("{name}.wasm")))?;
-        let js = read(&made.join("slabgrad.js"))?;
+        let js = without_comments(&String::from_utf8(read(&made.join("slabgrad.js"))?)?);
         // The JavaScript is there once.
         ensure!(glue.is_none_or(|glue| glue == js), "the builds with and without SIMD need different JavaScript");
         fs::write(folder.join("slabgrad.js"), &js)?;
@@ -97,6 +97,12 @@ pub(crate) fn package(workspace: &Workspace) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// JavaScript without the lines of its documentation, which editors show from the types.
+fn without_comments(js: &str) -> String {
+    let is_code = |line: &&str| !["/**", "*"].iter().any(|start| line.trim_start().starts_with(start));
+    js.lines().filter(is_code).flat_map(|line| [line, "\n"]).collect()
+}
+
 /// The package can be made, has the version of the crates, and says how large it is.
 pub(crate) fn check_package(workspace: &Workspace) -> Result<String> {
     let folder = package(workspace)?;
@@ -109,14 +115,14 @@ pub(crate) fn check_package(workspace: &Workspace) -> Result<String> {
         ensure!(!js.contains("eval(") && !js.contains("Function("), "{name} makes code out of text");
     }
     let bytes = page_bytes(&folder)?;
-    ensure!(bytes <= MOST_BYTES, "a page with SIMD loads {bytes} bytes, gzipped; it were at most {MOST_BYTES}");
+    ensure!(bytes <= MOST_BYTES, "a page with SIMD loads {bytes} bytes, gzipped; the aim is {MOST_BYTES}");
     let digits = gzipped(&read(&folder.join("digits.wasm"))?)?;
     ensure!(digits <= MOST_DIGITS, "digits.wasm has {digits} bytes, gzipped; it were at most {MOST_DIGITS}");
     Ok(format!("a page with SIMD loads {bytes} bytes, gzipped; the static digits model has {digits}"))
 }
 
-/// What the package was at most when this was written, so that it does not grow unseen. The aim is 120 KB.
-const MOST_BYTES: usize = 152_000;
+/// What a page may load of the package.
+const MOST_BYTES: usize = 120_000;
 
 /// The same of the module of the static model, without SIMD.
 const MOST_DIGITS: usize = 20 * 1024;

@@ -31,7 +31,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// What went wrong, as numbers: texts with numbers in them are a quarter of such a module, so JavaScript writes them.
+/// What went wrong, as numbers: texts would be a good part of such a module, so JavaScript writes them.
 #[derive(Clone, Copy, Default)]
 struct Fault {
     /// 0 where nothing did.
