@@ -382,39 +382,38 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut
     8 * eights
 }
 
-/// Adds the products of these numbers and `s16` to `s17`.
+/// Adds the products of these numbers and `s9` to `s8`.
 macro_rules! add_products {
     ($($x:literal)*) => {
-        concat!($("vmla.f32 s17, ", $x, ", s16\n",)*)
+        concat!($("vmla.f32 s8, ", $x, ", s9\n",)*)
     };
 }
 
-/// Whether all elements are finite, for a multiple of sixteen of them from the first on, and how many those are; none where the
-/// elements are no `f32`.
-pub(super) fn finite_prefix<E: Real>(x: &[E]) -> (bool, usize) {
-    let blocks = x.len() / 16;
-    if blocks == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
-        return (true, 0);
+/// How many elements are finite for certain, from the first on: a multiple of eight, and none where the elements are no `f32`.
+pub(super) fn finite_prefix<E: Real>(x: &[E]) -> usize {
+    let eights = x.len() / 8;
+    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
+        return 0;
     }
     let mut sum = 0.0_f32;
-    // SAFETY: the elements are `f32`, and the pointer moves over `16 blocks` of them, which the slice has.
+    // SAFETY: the elements are `f32`, and the pointer moves over `8 eights` of them, which the slice has.
     unsafe {
         asm!(
-            "vldr s16, [{sum}]",
-            "vldr s17, [{sum}]",
+            "vldr s8, [{sum}]",
+            "vldr s9, [{sum}]",
             "2:",
-            "vldmia {x}!, {{s0-s15}}",
+            "vldmia {x}!, {{s0-s7}}",
             // What is finite gives zero when multiplied by it, and nothing else does.
-            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "s12" "s13" "s14" "s15"),
-            "subs {blocks}, {blocks}, #1",
+            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7"),
+            "subs {eights}, {eights}, #1",
             "bne 2b",
-            "vstr s17, [{sum}]",
+            "vstr s8, [{sum}]",
             sum = in(reg) &raw mut sum,
             x = inout(reg) x.as_ptr() => _,
-            blocks = inout(reg) blocks => _,
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _, out("d8") _,
+            eights = inout(reg) eights => _,
+            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
             options(nostack),
         );
     }
-    (sum == 0.0, 16 * (x.len() / 16))
+    if sum == 0.0 { 8 * (x.len() / 8) } else { 0 }
 }
