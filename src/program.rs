@@ -19,6 +19,7 @@ mod tables;
 pub use error::RunError;
 pub use memory::{Memory, Space};
 pub(crate) use memory::{at_least, exactly};
+pub(crate) use operands::check;
 use step::Pass;
 pub(crate) use step::{Action, Places};
 pub use step::{Place, Step};

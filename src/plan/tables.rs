@@ -206,9 +206,9 @@ mod on_the_heap {
     use alloc::vec::Vec;
 
     use super::{Args, Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
-    use crate::program::{Program, Sizes};
+    use crate::program::{Program, Sizes, check};
 
-    /// The tables of a program that was planned at run time.
+    /// The tables of a program that was planned at run time. They have passed [`check`].
     pub struct Tables<'n, B: Backend> {
         steps: Vec<Step<B>>,
         places: Vec<Place>,
@@ -264,6 +264,7 @@ mod on_the_heap {
             super::fill_steps(planned, &mut steps);
             let mut places = vec![Place::NOWHERE; super::places_len(planned)];
             super::fill_places(planned, &mut places);
+            check(&steps, &places);
             Tables {
                 steps,
                 places,

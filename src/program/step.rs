@@ -36,6 +36,21 @@ impl Place {
         }
     }
 
+    /// Whether it lies where kernels write.
+    pub(super) const fn may_be_written(self) -> bool {
+        matches!(self.space(), Space::Params | Space::State | Space::Grads | Space::Work)
+    }
+
+    /// Whether both have an element in common.
+    pub(super) const fn overlaps(self, other: Self) -> bool {
+        let (a, b) = (self.range(), other.range());
+        self.space_number() == other.space_number()
+            && a.start < b.end
+            && b.start < a.end
+            && self.len > 0
+            && other.len > 0
+    }
+
     pub(super) const fn space_number(self) -> usize {
         (self.start >> 29) as usize
     }
@@ -148,9 +163,20 @@ impl<B: Backend> Step<B> {
     }
 
     /// Where its operands lie.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn places(&self, table: &[Place]) -> Places {
-        core::array::from_fn(|i| self.place(table, i))
+    ///
+    /// # Panics
+    /// When the table lacks one.
+    pub(crate) const fn places(&self, table: &[Place]) -> Places {
+        let mut places = [Place::NOWHERE; PLACES];
+        let (mut next, mut i) = (self.first as usize, 0);
+        while i < PLACES {
+            if self.has(i) {
+                places[i] = table[next];
+                next += 1;
+            }
+            i += 1;
+        }
+        places
     }
 
     pub(super) fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
@@ -180,11 +206,7 @@ impl<B: Backend> Step<B> {
         let Action::Forward { run, copy } = self.action else {
             return Err(RunError::BrokenPlan);
         };
-        let mut is_sound = false;
-        let call = forward_call(self, program, memory, inputs, &mut is_sound);
-        if !is_sound {
-            return Err(RunError::BrokenPlan);
-        }
+        let call = forward_call(self, program, memory, inputs);
         match copy {
             Over::Nothing => {}
             Over::Output => move_to(call.y, call.x[0], false),
@@ -208,11 +230,9 @@ impl<B: Backend> Step<B> {
             }
             Action::UpdateRows { run, rows } if O::UPDATES => self.update_rows(pass, memory, run, rows.into()),
             action => {
-                let mut is_sound = false;
-                let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
+                let mut call = backward_call(self, program, memory, inputs);
                 let adds = pass.accumulate && self.is_gradient();
                 match action {
-                    _ if !is_sound => return Err(RunError::BrokenPlan),
                     Action::Backward { run, copy, add } => {
                         match copy {
                             OverGradient::Nothing => {}
@@ -243,13 +263,10 @@ impl<B: Backend> Step<B> {
         let Pass { program, inputs, .. } = *pass;
         let (param, out) = (self.place(program.places, PARAM), self.place(program.places, OUT));
         let row_len = (out.len() / rows.max(1)).max(1);
-        let (mut done, mut is_sound) = (0, false);
+        let mut done = 0;
         while done < param.len() {
             let len = out.len().min(param.len() - done);
-            let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
-            if !is_sound {
-                return Err(RunError::BrokenPlan);
-            }
+            let mut call = backward_call(self, program, memory, inputs);
             call.dx = call.dx.get_mut(..len).unwrap_or_default();
             call.first_row = done / row_len;
             run(call);
@@ -279,6 +296,7 @@ fn update<B: Backend, O: Optimizer<B>>(
     Ok(())
 }
 
+#[cfg_attr(target_os = "none", inline(never))]
 fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to = if add { *to + from } else { from };
