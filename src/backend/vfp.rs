@@ -340,16 +340,21 @@ macro_rules! adam_step {
 /// moment's scale and epsilon.
 pub(crate) type AdamNumbers = [f32; 7];
 
-/// Updates parameters by Adam without weight decay, eight at a time; returns how many, from the first on.
-pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> usize {
-    let eights = p.len().min(g.len()).min(m.len()).min(v.len()) / 8;
-    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
-        return 0;
+/// Updates parameters by Adam after multiplying them with `keep`, without weight decay in the gradient; does nothing and says so
+/// where the elements are no `f32`.
+pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> bool {
+    if TypeId::of::<E>() != TypeId::of::<f32>() {
+        return false;
     }
-    // SAFETY: the elements are `f32`, and each pointer moves over `8 eights` of them, which its slice has.
+    let len = p.len().min(g.len()).min(m.len()).min(v.len());
+    if keep != E::ONE {
+        p.iter_mut().take(len).for_each(|p| *p *= keep);
+    }
+    // SAFETY: the elements are `f32`, and each pointer moves over `len` of them, which its slice has.
     unsafe {
         asm!(
             "vldmia {numbers}, {{s24-s30}}",
+            "b 3f",
             "2:",
             "vldmia {g}!, {{s16-s23}}",
             "vldmia {m}, {{s0-s7}}",
@@ -366,20 +371,37 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut
                 "s20", "s4", "s12"; "s21", "s5", "s13"; "s22", "s6", "s14"; "s23", "s7", "s15";
             ),
             "vstmia {p}!, {{s16-s23}}",
-            "subs {eights}, {eights}, #1",
-            "bne 2b",
+            "3:",
+            "subs {len}, #8",
+            "bhs 2b",
+            "adds {len}, #8",
+            "beq 5f",
+            // What is left, one by one.
+            "4:",
+            "vldmia {g}!, {{s16}}",
+            "vldr s0, [{m}]",
+            "vldr s8, [{v}]",
+            adam_moments!("s16", "s0", "s8";),
+            "vstmia {m}!, {{s0}}",
+            "vstmia {v}!, {{s8}}",
+            "vldr s16, [{p}]",
+            adam_step!("s16", "s0", "s8";),
+            "vstmia {p}!, {{s16}}",
+            "subs {len}, #1",
+            "bne 4b",
+            "5:",
             numbers = in(reg) numbers.as_ptr(),
             p = inout(reg) p.as_mut_ptr() => _,
             g = inout(reg) g.as_ptr() => _,
             m = inout(reg) m.as_mut_ptr() => _,
             v = inout(reg) v.as_mut_ptr() => _,
-            eights = inout(reg) eights => _,
+            len = inout(reg) len => _,
             out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
             out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _, out("d14") _, out("d15") _,
             options(nostack),
         );
     }
-    8 * eights
+    true
 }
 
 /// Adds the products of these numbers and `s9` to `s8`.
