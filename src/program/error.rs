@@ -85,7 +85,7 @@ pub enum RunError {
     NotTraining,
     /// The program is fused, so it keeps no gradients.
     NoGradients,
-    /// A step is of a kind that cannot be where it is. No plan of this crate is such.
+    /// The program's tables do not fit together. No plan of this crate makes such ones.
     BrokenPlan,
 }
 
@@ -120,7 +120,7 @@ impl core::fmt::Display for RunError {
             Self::Setting(error) => core::fmt::Display::fmt(&error, f),
             Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
             Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
-            Self::BrokenPlan => f.write_str("a step is where it cannot be: the program's plan is broken"),
+            Self::BrokenPlan => f.write_str("the program's tables do not fit together: its plan is broken"),
         }
     }
 }

@@ -185,11 +185,10 @@ impl<B: Backend> Step<B> {
     }
 }
 
-/// What is the same for all steps of a pass.
-pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
+/// What is the same for all steps of a backward pass.
+pub(super) struct Pass<'p, B: Backend> {
     pub(super) program: &'p Program<'p, B>,
     pub(super) inputs: &'p [&'p [B::Elem]],
-    pub(super) coefficients: &'p O::Coefficients,
     /// The gradient of the loss with respect to itself.
     pub(super) seed: B::Elem,
     /// Whether gradients of parameters are added to what their space holds.
@@ -197,56 +196,55 @@ pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
 }
 
 impl<B: Backend> Step<B> {
-    pub(super) fn forward(
-        &self,
-        program: &Program<'_, B>,
-        memory: &mut Memory<'_, B::Elem>,
-        inputs: &[&[B::Elem]],
-    ) -> Result<(), RunError> {
-        let Action::Forward { run, copy } = self.action else {
-            return Err(RunError::BrokenPlan);
-        };
-        let call = forward_call(self, program, memory, inputs);
-        match copy {
-            Over::Nothing => {}
-            Over::Output => move_to(call.y, call.x[0], false),
-            Over::Saved => move_to(call.saved, call.x[0], false),
+    /// Runs a forward step; others come later.
+    pub(super) fn forward(&self, program: &Program<'_, B>, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) {
+        if let Action::Forward { run, copy } = self.action {
+            let call = forward_call(self, program, memory, inputs);
+            match copy {
+                Over::Nothing => {}
+                Over::Output => move_to(call.y, call.x[0], false),
+                Over::Saved => move_to(call.saved, call.x[0], false),
+            }
+            run(call);
         }
-        run(call);
-        Ok(())
     }
 
-    pub(super) fn backward<O: Optimizer<B>>(
+    /// Runs a backward step, unless it is an update.
+    pub(super) fn backward(&self, pass: &Pass<'_, B>, memory: &mut Memory<'_, B::Elem>) {
+        let mut call = backward_call(self, pass.program, memory, pass.inputs);
+        let adds = pass.accumulate && self.is_gradient();
+        match self.action {
+            Action::Backward { run, copy, add } => {
+                match copy {
+                    OverGradient::Nothing => {}
+                    OverGradient::Dy => move_to(call.dx, call.dy, false),
+                    OverGradient::Saved => move_to(call.dx, call.saved, false),
+                }
+                call.add = add || adds;
+                run(call);
+            }
+            Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
+            Action::Seed => fill(call.dx, pass.seed),
+            Action::Forward { .. } | Action::Update | Action::UpdateRows { .. } => {}
+        }
+    }
+
+    /// Runs a backward step of a fused program, which may be an update.
+    pub(super) fn backward_fused<O: Optimizer<B>>(
         &self,
-        pass: &Pass<'_, B, O>,
+        pass: &Pass<'_, B>,
+        coefficients: &O::Coefficients,
         memory: &mut Memory<'_, B::Elem>,
     ) -> Result<(), RunError> {
-        let Pass { program, inputs, .. } = *pass;
         match self.action {
-            Action::Update if O::UPDATES => {
-                let param = self.place(program.places, PARAM);
-                let grads = self.place(program.places, 0).of(memory.work);
-                update::<B, O>(pass, memory.params, memory.moments, param.offset(), grads)
+            Action::Update => {
+                let param = self.place(pass.program.places, PARAM);
+                let grads = self.place(pass.program.places, 0).of(memory.work);
+                update::<B, O>(pass.program, coefficients, memory.params, memory.moments, param.offset(), grads)
             }
-            Action::UpdateRows { run, rows } if O::UPDATES => self.update_rows(pass, memory, run, rows.into()),
-            action => {
-                let mut call = backward_call(self, program, memory, inputs);
-                let adds = pass.accumulate && self.is_gradient();
-                match action {
-                    Action::Backward { run, copy, add } => {
-                        match copy {
-                            OverGradient::Nothing => {}
-                            OverGradient::Dy => move_to(call.dx, call.dy, false),
-                            OverGradient::Saved => move_to(call.dx, call.saved, false),
-                        }
-                        call.add = add || adds;
-                        run(call);
-                    }
-                    Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
-                    Action::Seed => fill(call.dx, pass.seed),
-                    // A forward step, or an update where gradients are kept.
-                    _ => return Err(RunError::BrokenPlan),
-                }
+            Action::UpdateRows { run, rows } => self.update_rows::<O>(pass, coefficients, memory, run, rows.into()),
+            _ => {
+                self.backward(pass, memory);
                 Ok(())
             }
         }
@@ -255,7 +253,8 @@ impl<B: Backend> Step<B> {
     /// Computes the gradient of a parameter a few rows at a time, and updates these rows.
     fn update_rows<O: Optimizer<B>>(
         &self,
-        pass: &Pass<'_, B, O>,
+        pass: &Pass<'_, B>,
+        coefficients: &O::Coefficients,
         memory: &mut Memory<'_, B::Elem>,
         run: Backward<B>,
         rows: usize,
@@ -271,7 +270,7 @@ impl<B: Backend> Step<B> {
             call.first_row = done / row_len;
             run(call);
             let grads = out.of(memory.work).get(..len).unwrap_or_default();
-            update::<B, O>(pass, memory.params, memory.moments, param.offset() + done, grads)?;
+            update::<B, O>(program, coefficients, memory.params, memory.moments, param.offset() + done, grads)?;
             done += len.max(1);
         }
         Ok(())
@@ -281,17 +280,17 @@ impl<B: Backend> Step<B> {
 /// Updates parameters from the one at `first` on, unless a gradient is not finite.
 #[cfg_attr(target_os = "none", inline(never))]
 fn update<B: Backend, O: Optimizer<B>>(
-    pass: &Pass<'_, B, O>,
+    program: &Program<'_, B>,
+    coefficients: &O::Coefficients,
     params: &mut [B::Elem],
     moments: &mut [B::Elem],
     first: usize,
     grads: &[B::Elem],
 ) -> Result<(), RunError> {
-    let program = pass.program;
     program.check_finite(grads)?;
     if let Some(group) = program.groups.iter().find(|group| group.range().contains(&first)) {
         let params_len = program.params_len();
-        optim::update::<B, O>(pass.coefficients, &group.settings(), params, grads, moments, params_len, first);
+        optim::update::<B, O>(coefficients, &group.settings(), params, grads, moments, params_len, first);
     }
     Ok(())
 }
