@@ -236,7 +236,7 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
         {
             let largest = largest(x);
             x.iter_mut().for_each(|x| *x -= largest);
-            let row = Row::of_neighbours(group * ROWS + i);
+            let row = Row::of_neighbours(len, group * ROWS + i);
             let weights = smoothing.of_row::<T>(target, classes, row);
             let mut weigh = |class: usize, below: B::Elem| {
                 let weight = weights(class);
@@ -288,7 +288,7 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for GradientRows<'_, B, T> 
         if VECTOR >= 32 && classes.stride == 1 && T::ONE_CLASS && smoothing.spread == B::Elem::ZERO {
             // Only one class of a row has to be looked for.
             for (i, dx) in call.dx.chunks_exact_mut(classes.classes.max(1)).enumerate() {
-                let row = Row::of_neighbours(i);
+                let row = Row::of_neighbours(classes.classes, i);
                 let share = share(row.index);
                 let only = T::only(target, row).and_then(|class| Some((class, *dx.get(class)?)));
                 let total = if only.is_some() { smoothing.keep } else { B::Elem::ZERO };
