@@ -10,7 +10,7 @@ use super::panel::{self, Out};
 use super::threads::{self, Each};
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp;
-use super::{Backend, Real, fill};
+use super::{Backend, Real};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +80,12 @@ pub(super) fn is_single<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
 }
 
-/// Whether an `outer x inner` matrix lies within so many elements.
+/// Whether an `outer x inner` matrix lies within its elements.
 #[cfg_attr(target_os = "none", inline(never))]
-fn fits(outer: usize, inner: usize, row: usize, col: usize, len: usize) -> bool {
+fn fits<E>(outer: usize, inner: usize, &Matrix { data, row, col }: &Matrix<'_, E>) -> bool {
     let last = |count: usize, stride: usize| count.checked_sub(1)?.checked_mul(stride);
     match (last(outer, row), last(inner, col)) {
-        (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < len),
+        (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < data.len()),
         _ => false,
     }
 }
@@ -106,15 +106,14 @@ pub(crate) fn matmul<B: Backend>(
     }
     if k == 0 {
         if start == Start::Zero {
-            c.chunks_mut(c_row.max(1))
-                .take(m)
-                .for_each(|row| fill(row.get_mut(..n).unwrap_or_default(), B::Elem::ZERO));
+            let zeros = Matrix { data: &[B::Elem::ZERO], row: 0, col: 0 };
+            matmul::<B>([m, n, 1], zeros, zeros, c, c_row, start);
         }
         return;
     }
-    let all_fit = fits(m, k, a.row, a.col, a.data.len())
-        && fits(k, n, b.row, b.col, b.data.len())
-        && fits(m, n, c_row, 1, c.len())
+    let all_fit = fits(m, k, &a)
+        && fits(k, n, &b)
+        && fits(m, n, &Matrix { data: c, row: c_row, col: 1 })
         && (m == 1 || c_row >= n);
     debug_assert!(all_fit, "matmul: {m} x {n} x {k} does not fit its slices");
     if !all_fit {
