@@ -94,13 +94,14 @@ fn fits<E>(outer: usize, inner: usize, &Matrix { data, row, col }: &Matrix<'_, E
 /// written. One copy of it serves all operations: inlined, it would be the larger part of every one.
 #[inline(never)]
 pub(crate) fn matmul<B: Backend>(
-    [m, n, k]: [usize; 3],
+    sizes: [usize; 3],
     a: Matrix<'_, B::Elem>,
     b: Matrix<'_, B::Elem>,
     c: &mut [B::Elem],
     c_row: usize,
     start: Start,
 ) {
+    let [m, n, k] = sizes;
     if m == 0 || n == 0 {
         return;
     }
@@ -121,11 +122,8 @@ pub(crate) fn matmul<B: Backend>(
     }
     #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
     if is_single::<B>() {
-        let walk = |matrix: Matrix<'_, B::Elem>, side, step| Walk { at: matrix.data.as_ptr().cast(), side, step };
-        let (a, b, keep) = (walk(a, a.row, a.col), walk(b, b.col, b.row), start == Start::Output);
-        // SAFETY: all three matrices lie within their slices, whose elements are `f32`, and `c` is borrowed exclusively.
-        unsafe { vfp::product([m, n, k], a, b, c.as_mut_ptr().cast(), c_row, keep) };
-        return;
+        // SAFETY: all three matrices lie within their slices, whose elements are `f32`.
+        return unsafe { vfp::product(&sizes, &a, &b, c, c_row, start) };
     }
     #[cfg(feature = "std")]
     if let Some(kernel) = super::registry::matmul_kernel() {

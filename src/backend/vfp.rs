@@ -10,7 +10,7 @@ use core::any::TypeId;
 use core::arch::asm;
 
 use super::Real;
-use super::tile::Walk;
+use super::tile::{Matrix, Start, Walk};
 
 /// Rows and columns of the tile.
 const SIDE: usize = 4;
@@ -248,14 +248,26 @@ impl Tiles {
     }
 }
 
-/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds. Rows are taken four at a time,
-/// with four columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
+/// The product of `m x k` and `k x n` elements, written to `c` or added to what it holds. Rows are taken four at a time, with four
+/// columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
+///
+/// Operands are what [`matmul`](super::tile::matmul) has, so that this takes its place on the stack.
 ///
 /// # Safety
-/// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
-#[inline(always)]
-pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize, keep: bool) {
+/// The elements are `f32`, and the three matrices lie within their slices; `m`, `n` and `k` are at least 1.
+#[inline(never)]
+pub(super) unsafe fn product<E: Real>(
+    &[m, n, k]: &[usize; 3],
+    a: &Matrix<'_, E>,
+    b: &Matrix<'_, E>,
+    c: &mut [E],
+    c_row: usize,
+    start: Start,
+) {
     const ELEMENT: usize = size_of::<f32>();
+    let c: *mut f32 = c.as_mut_ptr().cast();
+    let a = Walk { at: a.data.as_ptr().cast::<f32>(), side: a.row, step: a.col };
+    let b = Walk { at: b.data.as_ptr().cast::<f32>(), side: b.col, step: b.row };
     let has_tiles = if b.side == 1 { a.side == 1 || a.step == 1 } else { b.side > 0 && a.step == 1 && b.step == 1 };
     let mut tiles = Tiles {
         to: c,
@@ -267,7 +279,7 @@ pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, 
         b_side: b.side * ELEMENT,
         b_step: b.step * ELEMENT,
         k,
-        keep: keep.into(),
+        keep: (start == Start::Output).into(),
     };
     // SAFETY: what is read and written lies within the matrices.
     unsafe {

@@ -210,6 +210,7 @@ impl<B: Backend> Step<B> {
     }
 
     /// Runs a backward step, unless it is an update.
+    #[inline(always)]
     pub(super) fn backward(&self, pass: &Pass<'_, B>, memory: &mut Memory<'_, B::Elem>) {
         let mut call = backward_call(self, pass.program, memory, pass.inputs);
         let adds = pass.accumulate && self.is_gradient();
