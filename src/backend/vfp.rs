@@ -408,38 +408,40 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E]
     true
 }
 
-/// Adds the products of these numbers and `s9` to `s8`.
+/// Adds the products of these numbers and `s13` to `s12`.
 macro_rules! add_products {
     ($($x:literal)*) => {
-        concat!($("vmla.f32 s8, ", $x, ", s9\n",)*)
+        concat!($("vmla.f32 s12, ", $x, ", s13\n",)*)
     };
 }
 
-/// How many elements are finite for certain, from the first on: a multiple of eight, and none where the elements are no `f32`.
+/// How many elements are finite for certain, from the first on: a multiple of twelve, and none where the elements are no `f32`.
 pub(super) fn finite_prefix<E: Real>(x: &[E]) -> usize {
-    let eights = x.len() / 8;
-    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
+    if TypeId::of::<E>() != TypeId::of::<f32>() {
         return 0;
     }
-    let mut sum = 0.0_f32;
-    // SAFETY: the elements are `f32`, and the pointer moves over `8 eights` of them, which the slice has.
+    let (mut sum, mut rest) = (0.0_f32, x.len());
+    // SAFETY: the elements are `f32`, and the pointer moves over twelve of them as often as the slice has so many.
     unsafe {
         asm!(
-            "vldr s8, [{sum}]",
-            "vldr s9, [{sum}]",
+            "vldr s12, [{sum}]",
+            "vldr s13, [{sum}]",
+            "b 3f",
             "2:",
-            "vldmia {x}!, {{s0-s7}}",
+            "vldmia {x}!, {{s0-s11}}",
             // What is finite gives zero when multiplied by it, and nothing else does.
-            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7"),
-            "subs {eights}, {eights}, #1",
-            "bne 2b",
-            "vstr s8, [{sum}]",
+            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
+            "3:",
+            "subs {rest}, #12",
+            "bhs 2b",
+            "adds {rest}, #12",
+            "vstr s12, [{sum}]",
             sum = in(reg) &raw mut sum,
             x = inout(reg) x.as_ptr() => _,
-            eights = inout(reg) eights => _,
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _,
+            rest = inout(reg) rest,
+            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _,
             options(nostack),
         );
     }
-    if sum == 0.0 { 8 * (x.len() / 8) } else { 0 }
+    if sum == 0.0 { x.len() - rest } else { 0 }
 }

@@ -151,9 +151,7 @@ fn forward<B: Backend>(mut call: ForwardCall<'_, B::Elem>) {
 fn start_from_bias<E: Real>(call: &mut ForwardCall<'_, E>) {
     let bias = call.x[2];
     for y in call.y.chunks_exact_mut(bias.len().max(1)) {
-        let ((y, y_rest), (b, b_rest)) = (y.as_chunks_mut::<4>(), bias.as_chunks::<4>());
-        y.iter_mut().zip(b).for_each(|(y, b)| *y = *b);
-        y_rest.iter_mut().zip(b_rest).for_each(|(y, &b)| *y = b);
+        y.iter_mut().zip(bias).for_each(|(y, &b)| *y = b);
     }
 }
 

@@ -72,9 +72,12 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
     first: usize,
 ) {
     let range = first..first + grads.len();
-    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default().chunks_exact_mut(params_len.max(1));
-    let mut slot = |used: bool| match slots.next() {
-        Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
+    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default();
+    let mut slot = |used: bool| match core::mem::take(&mut slots).split_at_mut_checked(params_len) {
+        Some((slot, others)) if used => {
+            slots = others;
+            slot.get_mut(range.clone()).unwrap_or_default()
+        }
         _ => Default::default(),
     };
     let [a, b, c] = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];

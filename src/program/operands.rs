@@ -9,7 +9,7 @@
 use core::ops::Range;
 use core::{ptr, slice};
 
-use super::step::{OUT, PLACES, Place, SCRATCH, Step};
+use super::step::{DY, OUT, PLACES, Place, SAVED, SCRATCH, STATE, Step, Y};
 use super::{Memory, Program, Space};
 use crate::backend::Backend;
 use crate::ops::{BackwardCall, ForwardCall};
@@ -50,17 +50,16 @@ pub(super) fn forward_call<'m, B: Backend>(
 ) -> ForwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
     find(step, program.places, memory, inputs, &mut runs);
-    let [x0, x1, x2, _, _, out, saved, scratch, state] = runs;
     // SAFETY: memory and inputs are borrowed for `'m`. What is written overlaps no other operand: see `check`, which every
     // program's tables have passed.
     unsafe {
         ForwardCall {
             args: step.args(program.args),
-            x: [x0.read(), x1.read(), x2.read()],
-            y: out.write(),
-            saved: saved.write(),
-            scratch: scratch.write(),
-            state: state.read(),
+            x: [runs[0].read(), runs[1].read(), runs[2].read()],
+            y: runs[OUT].write(),
+            saved: runs[SAVED].write(),
+            scratch: runs[SCRATCH].write(),
+            state: runs[STATE].read(),
         }
     }
 }
@@ -75,18 +74,17 @@ pub(super) fn backward_call<'m, B: Backend>(
 ) -> BackwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
     find(step, program.places, memory, inputs, &mut runs);
-    let [x0, x1, x2, y, dy, out, saved, scratch, _] = runs;
     // SAFETY: as in `forward_call`.
     unsafe {
         BackwardCall {
             args: step.args(program.args),
-            x: [x0.read(), x1.read(), x2.read()],
-            y: y.read(),
-            saved: saved.read(),
-            dy: dy.read(),
-            dx: out.write(),
+            x: [runs[0].read(), runs[1].read(), runs[2].read()],
+            y: runs[Y].read(),
+            saved: runs[SAVED].read(),
+            dy: runs[DY].read(),
+            dx: runs[OUT].write(),
             add: false,
-            scratch: scratch.write(),
+            scratch: runs[SCRATCH].write(),
             first_row: 0,
         }
     }
@@ -111,19 +109,14 @@ fn find<B: Backend>(
         Run::EMPTY,
         Run::of_mut(memory.work),
     ];
-    let mut places = step.given_places(table);
-    for (i, run) in runs.iter_mut().enumerate() {
-        if step.has(i)
-            && let Some(place) = places.next()
-        {
-            let found = if place.is_in(Space::Input) {
-                inputs.get(place.offset()).map(|input| Run::of(input))
-            } else {
-                spaces.get(place.space_number()).and_then(|space| space.part(*place))
-            };
-            if let Some(found) = found {
-                *run = found;
-            }
+    for (i, place) in step.given_places(table) {
+        let found = if place.is_in(Space::Input) {
+            inputs.get(place.offset()).map(|input| Run::of(input))
+        } else {
+            spaces.get(place.space_number()).and_then(|space| space.part(*place))
+        };
+        if let (Some(run), Some(found)) = (runs.get_mut(i), found) {
+            *run = found;
         }
     }
 }

@@ -101,12 +101,15 @@ pub(crate) enum Action<B: Backend> {
 
 /// The most operands that a step has.
 pub(super) const PLACES: usize = MAX_INPUTS + 6;
-/// Where what is written comes among them.
-pub(super) const OUT: usize = MAX_INPUTS + 2;
-/// Where scratch does, behind what is kept.
-pub(super) const SCRATCH: usize = OUT + 2;
-/// Where the state or the parameter does.
-const PARAM: usize = OUT + 3;
+/// Where they come among them, behind the inputs: the output, its gradient, what is written, what is kept, scratch, and the state or
+/// the parameter.
+pub(super) const Y: usize = MAX_INPUTS;
+pub(super) const DY: usize = Y + 1;
+pub(super) const OUT: usize = Y + 2;
+pub(super) const SAVED: usize = Y + 3;
+pub(super) const SCRATCH: usize = Y + 4;
+pub(super) const STATE: usize = Y + 5;
+const PARAM: usize = STATE;
 
 /// Where the operands of a step lie: `x`, `y`, `dy`, what is written, what is kept, scratch, and forward the state, of an update the
 /// parameter.
@@ -150,16 +153,20 @@ impl<B: Backend> Step<B> {
         self.given >> i & 1 == 1
     }
 
-    /// The places of the operands that it has, first of all.
-    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> core::slice::Iter<'t, Place> {
-        table.get(self.first as usize..).unwrap_or_default().iter()
+    /// The operands that it has, with their places.
+    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> impl Iterator<Item = (usize, &'t Place)> + use<'t, B> {
+        let mut given = self.given & !Self::GRADIENT;
+        let places = table.get(self.first as usize..).unwrap_or_default();
+        places.iter().map_while(move |place| {
+            let i = given.trailing_zeros() as usize;
+            given &= given.wrapping_sub(1);
+            (i < PLACES).then_some((i, place))
+        })
     }
 
     /// Where operand `i` lies.
     fn place(&self, table: &[Place], i: usize) -> Place {
-        let before = self.given & ((1 << i) - 1);
-        let given = self.given_places(table).as_slice().get(before.count_ones() as usize);
-        given.copied().filter(|_| self.has(i)).unwrap_or(Place::NOWHERE)
+        self.given_places(table).find(|&(given, _)| given == i).map_or(Place::NOWHERE, |(_, place)| *place)
     }
 
     /// Where its operands lie.
