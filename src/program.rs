@@ -164,7 +164,7 @@ impl<B: Backend> Program<'_, B> {
                 _ => continue,
             };
             if let Some(data) = space.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
+                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
             }
         }
         fill(memory.grads, B::Elem::ZERO);
@@ -180,7 +180,7 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
         for tensor in self.tensors.iter().filter(|tensor| matches!(tensor.space, Space::Frozen)) {
             if let Some(data) = frozen.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
+                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
             }
         }
         Ok(())

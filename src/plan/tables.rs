@@ -32,7 +32,7 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
         };
         let place = self.info[i].leaf;
         let (space, offset) = (place.space(), place.offset());
-        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init })
+        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init, hash: node.name.hash() })
     }
 
     pub(super) const fn input(&self, i: usize) -> Option<Input<'n>> {
