@@ -17,10 +17,12 @@ pub(super) struct Source<'a, 'n, B: Backend> {
 }
 
 impl<'n, B: Backend> Source<'_, 'n, B> {
-    /// The arguments of node `i`, where a step refers to them.
+    /// The arguments of node `i`, where a step refers to them; zeros need no place in the table.
     pub(super) const fn args(&self, i: usize) -> Option<Args> {
         match self.nodes[i].op() {
-            Some(op) if self.info[i].needed && !op.view => Some(self.nodes[i].spec.args),
+            Some(op) if self.info[i].needed && !op.view && !self.nodes[i].spec.args.is_none() => {
+                Some(self.nodes[i].spec.args)
+            }
             _ => None,
         }
     }
