@@ -9,10 +9,10 @@
 use core::ops::Range;
 use core::{ptr, slice};
 
-use super::step::{DY, OUT, PLACES, Place, SAVED, SCRATCH, STATE, Step, Y};
+use super::step::{Action, DY, OUT, PLACES, Place, SAVED, SCRATCH, STATE, Step, Y, move_to};
 use super::{Memory, Program, Space};
-use crate::backend::Backend;
-use crate::ops::{BackwardCall, ForwardCall};
+use crate::backend::{Backend, Real};
+use crate::ops::{BackwardCall, ForwardCall, Over, OverGradient};
 
 /// Which operands kernels may write: what is written, what is kept, and scratch.
 const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
@@ -40,7 +40,7 @@ pub(crate) const fn check<B: Backend>(steps: &[Step<B>], table: &[Place]) {
     }
 }
 
-/// What the kernel of a forward step is called with.
+/// What the kernel of a forward step is called with, after copying what it works over to where it works.
 #[cfg_attr(target_os = "none", inline(never))]
 pub(super) fn forward_call<'m, B: Backend>(
     step: &Step<B>,
@@ -50,6 +50,11 @@ pub(super) fn forward_call<'m, B: Backend>(
 ) -> ForwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
     find(step, program.places, memory, inputs, &mut runs);
+    match step.action {
+        Action::Forward { copy: Over::Output, .. } => copy(runs[0], runs[OUT]),
+        Action::Forward { copy: Over::Saved, .. } => copy(runs[0], runs[SAVED]),
+        _ => {}
+    }
     // SAFETY: memory and inputs are borrowed for `'m`. What is written overlaps no other operand: see `check`, which every
     // program's tables have passed.
     unsafe {
@@ -64,7 +69,7 @@ pub(super) fn forward_call<'m, B: Backend>(
     }
 }
 
-/// What the kernel of a backward step is called with.
+/// What the kernel of a backward step is called with, likewise.
 #[cfg_attr(target_os = "none", inline(never))]
 pub(super) fn backward_call<'m, B: Backend>(
     step: &Step<B>,
@@ -74,6 +79,11 @@ pub(super) fn backward_call<'m, B: Backend>(
 ) -> BackwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
     find(step, program.places, memory, inputs, &mut runs);
+    match step.action {
+        Action::Backward { copy: OverGradient::Dy, .. } => copy(runs[DY], runs[OUT]),
+        Action::Backward { copy: OverGradient::Saved, .. } => copy(runs[SAVED], runs[OUT]),
+        _ => {}
+    }
     // SAFETY: as in `forward_call`.
     unsafe {
         BackwardCall {
@@ -119,6 +129,12 @@ fn find<B: Backend>(
             *run = found;
         }
     }
+}
+
+/// Copies one operand of a step to another one, which is written.
+fn copy<E: Real>(from: Run<E>, to: Run<E>) {
+    // SAFETY: as in `forward_call`.
+    unsafe { move_to(to.write(), from.read(), false) }
 }
 
 /// Neighbouring elements.

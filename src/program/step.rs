@@ -205,13 +205,8 @@ pub(super) struct Pass<'p, B: Backend> {
 impl<B: Backend> Step<B> {
     /// Runs a forward step; others come later.
     pub(super) fn forward(&self, program: &Program<'_, B>, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) {
-        if let Action::Forward { run, copy } = self.action {
+        if let Action::Forward { run, .. } = self.action {
             let call = forward_call(self, program, memory, inputs);
-            match copy {
-                Over::Nothing => {}
-                Over::Output => move_to(call.y, call.x[0], false),
-                Over::Saved => move_to(call.saved, call.x[0], false),
-            }
             run(call);
         }
     }
@@ -222,12 +217,7 @@ impl<B: Backend> Step<B> {
         let mut call = backward_call(self, pass.program, memory, pass.inputs);
         let adds = pass.accumulate && self.is_gradient();
         match self.action {
-            Action::Backward { run, copy, add } => {
-                match copy {
-                    OverGradient::Nothing => {}
-                    OverGradient::Dy => move_to(call.dx, call.dy, false),
-                    OverGradient::Saved => move_to(call.dx, call.saved, false),
-                }
+            Action::Backward { run, add, .. } => {
                 call.add = add || adds;
                 run(call);
             }
@@ -304,7 +294,7 @@ fn update<B: Backend, O: Optimizer<B>>(
 }
 
 #[cfg_attr(target_os = "none", inline(never))]
-fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
+pub(super) fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to = if add { *to + from } else { from };
     }
