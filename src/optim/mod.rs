@@ -93,7 +93,7 @@ impl SettingError {
 }
 
 /// Whether a number is from 0 and below `end`. A function of its own on a microcontroller: where the compiler sees infinity, it makes
-/// twenty instructions of two comparisons.
+/// twenty instructions of two comparisons. By reference, so that the number is not kept on the way, for an error to name it.
 #[cfg_attr(target_os = "none", inline(never))]
 fn lies_below<E: Real>(end: E, number: &E) -> bool {
     *number >= E::ZERO && *number < end
