@@ -57,18 +57,11 @@ impl Init {
     /// assert!(weight.iter().all(|w| w.abs() <= bound));
     /// ```
     pub fn fill<E: Real>(self, data: &mut [E], shape: Shape, name: Name<'_>, seed: u64) {
-        self.fill_with(data, shape, name, seed, Some(normal));
+        self.fill_with(data, shape, seed ^ name.hash(), Some(normal));
     }
 
-    /// The same; `normal` is only asked for where the distribution [is normal](Self::is_normal).
-    pub(crate) fn fill_with<E: Real>(
-        self,
-        data: &mut [E],
-        shape: Shape,
-        name: Name<'_>,
-        seed: u64,
-        normal: Option<Normal<E>>,
-    ) {
+    /// The same from a seed of its own; `normal` is only asked for where the distribution [is normal](Self::is_normal).
+    pub(crate) fn fill_with<E: Real>(self, data: &mut [E], shape: Shape, seed: u64, normal: Option<Normal<E>>) {
         let (fan_in, fan_out) = fans(data.len(), shape);
         let (variance, fan) = match self {
             Self::Zeros => return fill(data, E::ZERO),
@@ -80,7 +73,7 @@ impl Init {
             Self::XavierNormal => (2, fan_in + fan_out),
         };
         let scale = (E::from_usize(variance) / E::from_usize(fan)).sqrt();
-        let generator = generator(name, seed);
+        let generator = Xoshiro256StarStar::seed_from_u64(seed);
         if !self.is_normal() {
             uniform(data, scale, generator);
         } else if let Some(normal) = normal {
@@ -103,15 +96,6 @@ fn fans(len: usize, shape: Shape) -> (usize, usize) {
         0 | 1 => (len, len),
         _ => (len / shape.axis(0).max(1), len / shape.axis(1).max(1)),
     }
-}
-
-#[inline]
-fn generator(name: Name<'_>, seed: u64) -> Xoshiro256StarStar {
-    // FNV-1a of the name.
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    Xoshiro256StarStar::seed_from_u64(seed ^ hash)
 }
 
 fn uniform<E: Real>(data: &mut [E], bound: E, mut random: Xoshiro256StarStar) {

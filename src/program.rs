@@ -7,7 +7,7 @@ use crate::backend::dispatch::first_not_finite;
 use crate::backend::{Backend, Real, Strict, fill};
 use crate::init::Normal;
 use crate::ops::Args;
-use crate::optim::{self, HEADER_LEN, NoUpdate, Norm, Optimizer, clip_by_norm};
+use crate::optim::{self, HEADER_LEN, Norm, Optimizer, clip_by_norm};
 use crate::plan::NotFinite;
 
 mod error;
@@ -19,6 +19,7 @@ mod tables;
 pub use error::RunError;
 pub use memory::{Memory, Space};
 pub(crate) use memory::{at_least, exactly};
+pub(crate) use operands::check;
 use step::Pass;
 pub(crate) use step::{Action, Places};
 pub use step::{Place, Step};
@@ -163,7 +164,7 @@ impl<B: Backend> Program<'_, B> {
                 _ => continue,
             };
             if let Some(data) = space.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
+                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
             }
         }
         fill(memory.grads, B::Elem::ZERO);
@@ -179,7 +180,7 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
         for tensor in self.tensors.iter().filter(|tensor| matches!(tensor.space, Space::Frozen)) {
             if let Some(data) = frozen.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, tensor.name, seed, self.normal);
+                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
             }
         }
         Ok(())
@@ -192,7 +193,8 @@ impl<B: Backend> Program<'_, B> {
     /// then.
     pub fn run(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
         self.check(memory, inputs)?;
-        self.forward(memory, inputs)
+        self.forward(memory, inputs);
+        Ok(())
     }
 
     /// Runs forward and returns the loss, without training.
@@ -217,34 +219,36 @@ impl<B: Backend> Program<'_, B> {
         optimizer: &mut O,
     ) -> Result<B::Elem, RunError> {
         self.check_optimizer(optimizer)?;
+        self.check(memory, inputs)?;
+        let loss = self.finite_loss(memory, inputs)?;
         if self.sizes.grads > 0 {
-            let loss = self.gradients(memory, inputs)?;
+            self.backward(memory, inputs, B::Elem::ONE, false);
             self.apply(memory, optimizer)?;
-            return Ok(loss);
+        } else if !loss.is_finite() && self.sizes.not_finite == NotFinite::Skip {
+            optim::count(memory.moments, optim::SKIPPED);
+        } else {
+            self.apply_fused(memory, inputs, optimizer)?;
         }
-        self.fused_step(memory, inputs, optimizer)
+        Ok(loss)
     }
 
-    /// A step that updates each parameter as soon as its gradient is complete, when the optimizer is checked.
+    /// Backward, with an update of each parameter as soon as its gradient is complete.
     #[cfg_attr(target_os = "none", inline(never))]
-    fn fused_step<O: Optimizer<B>>(
+    fn apply_fused<O: Optimizer<B>>(
         &self,
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
         optimizer: &O,
-    ) -> Result<B::Elem, RunError> {
-        let loss = self.finite_loss(memory, inputs)?;
-        if !loss.is_finite() && self.sizes.not_finite == NotFinite::Skip {
-            optim::count(memory.moments, optim::SKIPPED);
-            return Ok(loss);
-        }
+    ) -> Result<(), RunError> {
         let coefficients = optim::begin::<B, O>(memory.moments, optimizer);
-        match self.backward::<O>(memory, inputs, &coefficients, B::Elem::ONE, false) {
+        let pass = Pass { program: self, inputs, seed: B::Elem::ONE, accumulate: false };
+        let mut steps = self.steps.iter().skip(self.sizes.forward_steps);
+        match steps.try_for_each(|step| step.backward_fused::<O>(&pass, &coefficients, memory)) {
             Err(RunError::GradientNotFinite { .. }) if self.sizes.not_finite == NotFinite::Skip => {
                 optim::count(memory.moments, optim::SKIPPED);
-                Ok(loss)
+                Ok(())
             }
-            result => result.map(|()| loss),
+            result => result,
         }
     }
 
@@ -255,8 +259,9 @@ impl<B: Backend> Program<'_, B> {
     /// otherwise, when the loss is not finite.
     pub fn gradients(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         self.check_gradients_are_kept()?;
+        self.check(memory, inputs)?;
         let loss = self.finite_loss(memory, inputs)?;
-        self.backward::<NoUpdate>(memory, inputs, &(), B::Elem::ONE, false)?;
+        self.backward(memory, inputs, B::Elem::ONE, false);
         optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
         Ok(loss)
     }
@@ -278,9 +283,10 @@ impl<B: Backend> Program<'_, B> {
         weight: B::Elem,
     ) -> Result<B::Elem, RunError> {
         self.check_gradients_are_kept()?;
+        self.check(memory, inputs)?;
         let loss = self.finite_loss(memory, inputs)?;
         let gathered = memory.moments.get(optim::GATHERED).copied().unwrap_or_default();
-        self.backward::<NoUpdate>(memory, inputs, &(), weight, gathered > B::Elem::ZERO)?;
+        self.backward(memory, inputs, weight, gathered > B::Elem::ZERO);
         optim::set_count(memory.moments, optim::GATHERED, gathered + B::Elem::ONE);
         Ok(loss)
     }
@@ -293,7 +299,8 @@ impl<B: Backend> Program<'_, B> {
         inputs: &[&[B::Elem]],
     ) -> Result<(), RunError> {
         self.run(memory, inputs)?;
-        self.backward::<NoUpdate>(memory, inputs, &(), B::Elem::ONE, false)
+        self.backward(memory, inputs, B::Elem::ONE, false);
+        Ok(())
     }
 
     /// The second half of a step: clips the gradients, where the plan says so, and updates the parameters.
@@ -396,6 +403,7 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Work, sizes.work, memory.work.len())
     }
 
+    #[cfg_attr(target_os = "none", inline(never))]
     fn check(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
         self.check_memory(memory)?;
         memory::at_least(Space::Frozen, self.sizes.frozen, memory.frozen.len())?;
@@ -454,9 +462,10 @@ impl<B: Backend> Program<'_, B> {
         fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
     }
 
-    #[cfg_attr(target_os = "none", inline(never))]
+    /// Runs forward, when memory and inputs are checked, and returns the loss unless it is not finite and has to be.
     fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
-        let loss = self.loss(memory, inputs)?;
+        self.forward(memory, inputs);
+        let loss = self.read_loss(memory)?;
         if loss.is_finite() || self.sizes.not_finite != NotFinite::Error {
             Ok(loss)
         } else {
@@ -469,24 +478,17 @@ impl<B: Backend> Program<'_, B> {
         memory.work.get(place.offset()).copied().ok_or(RunError::NotTraining)
     }
 
-    fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
-        self.steps.iter().take(self.sizes.forward_steps).try_for_each(|step| step.forward(self, memory, inputs))
+    // Neither this nor `backward` shares a frame with what calls it: the stack would be deeper.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn forward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) {
+        self.steps.iter().take(self.sizes.forward_steps).for_each(|step| step.forward(self, memory, inputs));
     }
 
     /// Backward from the loss's gradient `seed`; gradients of parameters are added to where `accumulate`.
-    // Neither this nor `finite_loss` shares a frame with what calls it: the stack would be deeper.
     #[cfg_attr(target_os = "none", inline(never))]
-    fn backward<O: Optimizer<B>>(
-        &self,
-        memory: &mut Memory<'_, B::Elem>,
-        inputs: &[&[B::Elem]],
-        coefficients: &O::Coefficients,
-        seed: B::Elem,
-        accumulate: bool,
-    ) -> Result<(), RunError> {
-        let pass = Pass::<B, O> { program: self, inputs, coefficients, seed, accumulate };
-        let mut steps = self.steps.iter().skip(self.sizes.forward_steps);
-        steps.try_for_each(|step| step.backward(&pass, memory))
+    fn backward(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]], seed: B::Elem, accumulate: bool) {
+        let pass = Pass { program: self, inputs, seed, accumulate };
+        self.steps.iter().skip(self.sizes.forward_steps).for_each(|step| step.backward(&pass, memory));
     }
 }
 

@@ -86,6 +86,7 @@ impl Shape {
 
     /// The product of the axes `from..to`.
     #[must_use]
+    #[cfg_attr(target_os = "none", inline(never))]
     pub const fn product(&self, from: usize, to: usize) -> usize {
         let mut product = 1;
         let mut i = from;

@@ -6,7 +6,9 @@
 
 #![allow(unsafe_code)]
 
-use super::{Backend, Real, Strict};
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+use super::vfp::finite_prefix;
+use super::{Backend, Real};
 
 /// A loop with its operands.
 pub(crate) trait Kernel<E: Real> {
@@ -74,15 +76,18 @@ fn avx512<B: Backend, K: Kernel<B::Elem>>(kernel: K) -> K::Output {
 
 /// Where the first element lies that is infinite or NaN.
 pub(crate) fn first_not_finite<E: Real>(x: &[E]) -> Option<usize> {
-    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-    if let (true, seen) = super::vfp::finite_prefix(x) {
-        let rest = x.get(seen..).unwrap_or_default();
-        return rest.iter().position(|x| !x.is_finite()).map(|at| seen + at);
-    }
-    if dispatch::<Strict<E>, _>(AllFinite(x)) { None } else { x.iter().position(|x| !x.is_finite()) }
+    let seen = finite_prefix(x);
+    let rest = x.get(seen..).unwrap_or_default();
+    rest.iter().position(|x| !x.is_finite()).map(|at| seen + at)
+}
+
+#[cfg(not(all(target_arch = "arm", target_abi = "eabihf", target_os = "none")))]
+fn finite_prefix<E: Real>(x: &[E]) -> usize {
+    if dispatch::<super::Strict<E>, _>(AllFinite(x)) { x.len() } else { 0 }
 }
 
 /// Whether it is certain that no element is infinite or NaN. Without vectors the search itself is as quick.
+#[cfg_attr(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"), allow(dead_code))]
 struct AllFinite<'a, E>(&'a [E]);
 
 impl<E: Real> Kernel<E> for AllFinite<'_, E> {

@@ -10,7 +10,7 @@ use super::panel::{self, Out};
 use super::threads::{self, Each};
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp;
-use super::{Backend, Real, fill};
+use super::{Backend, Real};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +80,12 @@ pub(super) fn is_single<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<super::Strict<f32>>() || TypeId::of::<B>() == TypeId::of::<super::Fast<f32>>()
 }
 
-/// Whether an `outer x inner` matrix lies within so many elements.
+/// Whether an `outer x inner` matrix lies within its elements.
 #[cfg_attr(target_os = "none", inline(never))]
-fn fits(outer: usize, inner: usize, row: usize, col: usize, len: usize) -> bool {
+fn fits<E>(outer: usize, inner: usize, &Matrix { data, row, col }: &Matrix<'_, E>) -> bool {
     let last = |count: usize, stride: usize| count.checked_sub(1)?.checked_mul(stride);
     match (last(outer, row), last(inner, col)) {
-        (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < len),
+        (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < data.len()),
         _ => false,
     }
 }
@@ -94,27 +94,27 @@ fn fits(outer: usize, inner: usize, row: usize, col: usize, len: usize) -> bool 
 /// written. One copy of it serves all operations: inlined, it would be the larger part of every one.
 #[inline(never)]
 pub(crate) fn matmul<B: Backend>(
-    [m, n, k]: [usize; 3],
+    sizes: [usize; 3],
     a: Matrix<'_, B::Elem>,
     b: Matrix<'_, B::Elem>,
     c: &mut [B::Elem],
     c_row: usize,
     start: Start,
 ) {
+    let [m, n, k] = sizes;
     if m == 0 || n == 0 {
         return;
     }
     if k == 0 {
         if start == Start::Zero {
-            c.chunks_mut(c_row.max(1))
-                .take(m)
-                .for_each(|row| fill(row.get_mut(..n).unwrap_or_default(), B::Elem::ZERO));
+            let zeros = Matrix { data: &[B::Elem::ZERO], row: 0, col: 0 };
+            matmul::<B>([m, n, 1], zeros, zeros, c, c_row, start);
         }
         return;
     }
-    let all_fit = fits(m, k, a.row, a.col, a.data.len())
-        && fits(k, n, b.row, b.col, b.data.len())
-        && fits(m, n, c_row, 1, c.len())
+    let all_fit = fits(m, k, &a)
+        && fits(k, n, &b)
+        && fits(m, n, &Matrix { data: c, row: c_row, col: 1 })
         && (m == 1 || c_row >= n);
     debug_assert!(all_fit, "matmul: {m} x {n} x {k} does not fit its slices");
     if !all_fit {
@@ -122,11 +122,8 @@ pub(crate) fn matmul<B: Backend>(
     }
     #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
     if is_single::<B>() {
-        let walk = |matrix: Matrix<'_, B::Elem>, side, step| Walk { at: matrix.data.as_ptr().cast(), side, step };
-        let (a, b, keep) = (walk(a, a.row, a.col), walk(b, b.col, b.row), start == Start::Output);
-        // SAFETY: all three matrices lie within their slices, whose elements are `f32`, and `c` is borrowed exclusively.
-        unsafe { vfp::product([m, n, k], a, b, c.as_mut_ptr().cast(), c_row, keep) };
-        return;
+        // SAFETY: all three matrices lie within their slices, whose elements are `f32`.
+        return unsafe { vfp::product(&sizes, &a, &b, c, c_row, start) };
     }
     #[cfg(feature = "std")]
     if let Some(kernel) = super::registry::matmul_kernel() {

@@ -10,7 +10,7 @@ use core::any::TypeId;
 use core::arch::asm;
 
 use super::Real;
-use super::tile::Walk;
+use super::tile::{Matrix, Start, Walk};
 
 /// Rows and columns of the tile.
 const SIDE: usize = 4;
@@ -98,24 +98,16 @@ impl Tiles {
                 "it eq",
                 "cmpeq r10, #4",
                 "bne 4f",
-                // Both are neighbours along their sides. What exceeds a multiple of four terms starts within the loop.
+                // Both are neighbours along their sides. An odd number of terms starts within the loop.
                 "lsls r2, r4, #31",
-                "bcs 2f",
-                "bmi 7f",
+                "bmi 6f",
                 "5:",
-                term_of_neighbours!(),
-                "3:",
                 term_of_neighbours!(),
                 "6:",
                 term_of_neighbours!(),
-                "7:",
-                term_of_neighbours!(),
-                "subs r4, #4",
+                "subs r4, #2",
                 "bhi 5b",
                 "b 9f",
-                "2:",
-                "bmi 3b",
-                "b 6b",
                 // `a`'s are neighbours along `k`.
                 "4:",
                 "add r1, r0, r8",
@@ -256,14 +248,26 @@ impl Tiles {
     }
 }
 
-/// The product of `m x k` and `k x n` elements, written to `c` or, with `keep`, added to what it holds. Rows are taken four at a time,
-/// with four columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
+/// The product of `m x k` and `k x n` elements, written to `c` or added to what it holds. Rows are taken four at a time, with four
+/// columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
+///
+/// Operands are what [`matmul`](super::tile::matmul) has, so that this takes its place on the stack.
 ///
 /// # Safety
-/// The three matrices lie within memory that `a` and `b` may read and `c` may write; `m`, `n` and `k` are at least 1.
-#[inline(always)]
-pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, c: *mut f32, c_row: usize, keep: bool) {
+/// The elements are `f32`, and the three matrices lie within their slices; `m`, `n` and `k` are at least 1.
+#[inline(never)]
+pub(super) unsafe fn product<E: Real>(
+    &[m, n, k]: &[usize; 3],
+    a: &Matrix<'_, E>,
+    b: &Matrix<'_, E>,
+    c: &mut [E],
+    c_row: usize,
+    start: Start,
+) {
     const ELEMENT: usize = size_of::<f32>();
+    let c: *mut f32 = c.as_mut_ptr().cast();
+    let a = Walk { at: a.data.as_ptr().cast::<f32>(), side: a.row, step: a.col };
+    let b = Walk { at: b.data.as_ptr().cast::<f32>(), side: b.col, step: b.row };
     let has_tiles = if b.side == 1 { a.side == 1 || a.step == 1 } else { b.side > 0 && a.step == 1 && b.step == 1 };
     let mut tiles = Tiles {
         to: c,
@@ -275,7 +279,7 @@ pub(super) unsafe fn product([m, n, k]: [usize; 3], a: Walk<f32>, b: Walk<f32>, 
         b_side: b.side * ELEMENT,
         b_step: b.step * ELEMENT,
         k,
-        keep: keep.into(),
+        keep: (start == Start::Output).into(),
     };
     // SAFETY: what is read and written lies within the matrices.
     unsafe {
@@ -340,16 +344,21 @@ macro_rules! adam_step {
 /// moment's scale and epsilon.
 pub(crate) type AdamNumbers = [f32; 7];
 
-/// Updates parameters by Adam without weight decay, eight at a time; returns how many, from the first on.
-pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> usize {
-    let eights = p.len().min(g.len()).min(m.len()).min(v.len()) / 8;
-    if eights == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
-        return 0;
+/// Updates parameters by Adam after multiplying them with `keep`, without weight decay in the gradient; does nothing and says so
+/// where the elements are no `f32`.
+pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> bool {
+    if TypeId::of::<E>() != TypeId::of::<f32>() {
+        return false;
     }
-    // SAFETY: the elements are `f32`, and each pointer moves over `8 eights` of them, which its slice has.
+    let len = p.len().min(g.len()).min(m.len()).min(v.len());
+    if keep != E::ONE {
+        p.iter_mut().take(len).for_each(|p| *p *= keep);
+    }
+    // SAFETY: the elements are `f32`, and each pointer moves over `len` of them, which its slice has.
     unsafe {
         asm!(
             "vldmia {numbers}, {{s24-s30}}",
+            "b 3f",
             "2:",
             "vldmia {g}!, {{s16-s23}}",
             "vldmia {m}, {{s0-s7}}",
@@ -366,55 +375,73 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, p: &mut [E], g: &[E], m: &mut
                 "s20", "s4", "s12"; "s21", "s5", "s13"; "s22", "s6", "s14"; "s23", "s7", "s15";
             ),
             "vstmia {p}!, {{s16-s23}}",
-            "subs {eights}, {eights}, #1",
-            "bne 2b",
+            "3:",
+            "subs {len}, #8",
+            "bhs 2b",
+            "adds {len}, #8",
+            "beq 5f",
+            // What is left, one by one.
+            "4:",
+            "vldmia {g}!, {{s16}}",
+            "vldr s0, [{m}]",
+            "vldr s8, [{v}]",
+            adam_moments!("s16", "s0", "s8";),
+            "vstmia {m}!, {{s0}}",
+            "vstmia {v}!, {{s8}}",
+            "vldr s16, [{p}]",
+            adam_step!("s16", "s0", "s8";),
+            "vstmia {p}!, {{s16}}",
+            "subs {len}, #1",
+            "bne 4b",
+            "5:",
             numbers = in(reg) numbers.as_ptr(),
             p = inout(reg) p.as_mut_ptr() => _,
             g = inout(reg) g.as_ptr() => _,
             m = inout(reg) m.as_mut_ptr() => _,
             v = inout(reg) v.as_mut_ptr() => _,
-            eights = inout(reg) eights => _,
+            len = inout(reg) len => _,
             out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
             out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _, out("d14") _, out("d15") _,
             options(nostack),
         );
     }
-    8 * eights
+    true
 }
 
-/// Adds the products of these numbers and `s16` to `s17`.
+/// Adds the products of these numbers and `s13` to `s12`.
 macro_rules! add_products {
     ($($x:literal)*) => {
-        concat!($("vmla.f32 s17, ", $x, ", s16\n",)*)
+        concat!($("vmla.f32 s12, ", $x, ", s13\n",)*)
     };
 }
 
-/// Whether all elements are finite, for a multiple of sixteen of them from the first on, and how many those are; none where the
-/// elements are no `f32`.
-pub(super) fn finite_prefix<E: Real>(x: &[E]) -> (bool, usize) {
-    let blocks = x.len() / 16;
-    if blocks == 0 || TypeId::of::<E>() != TypeId::of::<f32>() {
-        return (true, 0);
+/// How many elements are finite for certain, from the first on: a multiple of twelve, and none where the elements are no `f32`.
+pub(super) fn finite_prefix<E: Real>(x: &[E]) -> usize {
+    if TypeId::of::<E>() != TypeId::of::<f32>() {
+        return 0;
     }
-    let mut sum = 0.0_f32;
-    // SAFETY: the elements are `f32`, and the pointer moves over `16 blocks` of them, which the slice has.
+    let (mut sum, mut rest) = (0.0_f32, x.len());
+    // SAFETY: the elements are `f32`, and the pointer moves over twelve of them as often as the slice has so many.
     unsafe {
         asm!(
-            "vldr s16, [{sum}]",
-            "vldr s17, [{sum}]",
+            "vldr s12, [{sum}]",
+            "vldr s13, [{sum}]",
+            "b 3f",
             "2:",
-            "vldmia {x}!, {{s0-s15}}",
+            "vldmia {x}!, {{s0-s11}}",
             // What is finite gives zero when multiplied by it, and nothing else does.
-            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11" "s12" "s13" "s14" "s15"),
-            "subs {blocks}, {blocks}, #1",
-            "bne 2b",
-            "vstr s17, [{sum}]",
+            add_products!("s0" "s1" "s2" "s3" "s4" "s5" "s6" "s7" "s8" "s9" "s10" "s11"),
+            "3:",
+            "subs {rest}, #12",
+            "bhs 2b",
+            "adds {rest}, #12",
+            "vstr s12, [{sum}]",
             sum = in(reg) &raw mut sum,
             x = inout(reg) x.as_ptr() => _,
-            blocks = inout(reg) blocks => _,
-            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _, out("d8") _,
+            rest = inout(reg) rest,
+            out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _,
             options(nostack),
         );
     }
-    (sum == 0.0, 16 * (x.len() / 16))
+    if sum == 0.0 { x.len() - rest } else { 0 }
 }

@@ -78,7 +78,13 @@ impl Report {
     pub(super) fn new<B: Backend>(nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B>, model: &Model<B>) -> Self {
         let program = plan.tables.program();
         let size = size_of::<B::Elem>();
-        let steps: Vec<StepLine> = plan.tables.steps().iter().map(|step| line(step, nodes, plan, model)).collect();
+        let steps: Vec<StepLine> = plan
+            .tables
+            .steps()
+            .iter()
+            .zip(&plan.nodes_of_steps)
+            .map(|(step, &node)| line(step, nodes.get(node), plan, model))
+            .collect();
         let mut stats = Stats {
             instructions: Vec::new(),
             params_bytes: program.params_len() * size,
@@ -167,9 +173,8 @@ fn place(place: Place) -> String {
     }
 }
 
-fn line<B: Backend>(step: &Step<B>, nodes: &[Node<'_, B>], plan: &HeapPlan<'_, B>, model: &Model<B>) -> StepLine {
+fn line<B: Backend>(step: &Step<B>, node: Option<&Node<'_, B>>, plan: &HeapPlan<'_, B>, model: &Model<B>) -> StepLine {
     let [x0, x1, x2, y, dy, out, saved, _, param] = step.places(plan.tables.places());
-    let node = plan.nodes_of_args.get(usize::from(step.args)).and_then(|&i| nodes.get(i));
     let op = node.and_then(Node::op).map_or("", |op| op.name);
     let shape = node.map_or_else(String::new, |node| format!("{}", node.spec.shape));
     let parameter = || {

@@ -146,6 +146,21 @@ impl<'n> Name<'n> {
         same
     }
 
+    /// FNV-1a of the joined name.
+    pub(crate) const fn hash(&self) -> u64 {
+        const fn add(mut hash: u64, mut bytes: &[u8]) -> u64 {
+            // Without an index, so that there is no panic where it runs on a microcontroller.
+            while let [byte, rest @ ..] = bytes {
+                hash = (hash ^ *byte as u64).wrapping_mul(0x0000_0100_0000_01b3);
+                bytes = rest;
+            }
+            hash
+        }
+        let dot = if self.scope.is_empty() { "" } else { "." };
+        let hash = add(0xcbf2_9ce4_8422_2325, self.scope.as_bytes());
+        add(add(hash, dot.as_bytes()), self.leaf.as_bytes())
+    }
+
     pub(crate) const fn write(&self, text: Message) -> Message {
         let text = if self.scope.is_empty() { text } else { text.text(self.scope).text(".") };
         text.text(self.leaf)

@@ -72,7 +72,7 @@ impl<const A: usize, const C: usize> ClassTarget<A, C> for R2<A, C> {
     const INDICES: bool = false;
 }
 
-/// Where the classes of a row lie: row `inner` of block `block` has class `c` at `(block * classes + c) * stride + inner`.
+/// How many classes a row has, and how far apart they lie.
 #[derive(Clone, Copy)]
 pub(super) struct Classes {
     pub(super) classes: usize,
@@ -90,37 +90,38 @@ impl Classes {
     fn rows(self, len: usize) -> impl Iterator<Item = Row> {
         let blocks = len / (self.classes * self.stride).max(1);
         (0..blocks).flat_map(move |block| {
-            (0..self.stride).map(move |inner| Row { block, inner, index: block * self.stride + inner })
+            let (first, index) = (block * self.classes * self.stride, block * self.stride);
+            (0..self.stride).map(move |inner| Row { first: first + inner, index: index + inner })
         })
     }
 
     /// The element of a class of a row.
     #[inline(always)]
     fn of<E: Real>(&self, x: &[E], row: Row, class: usize) -> E {
-        x.get((row.block * self.classes + class) * self.stride + row.inner).copied().unwrap_or_default()
+        x.get(row.first + class * self.stride).copied().unwrap_or_default()
     }
 }
 
 /// A row of classes.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
-    block: usize,
-    inner: usize,
+    /// Where its first class lies.
+    first: usize,
     /// Among all rows.
     pub(super) index: usize,
 }
 
 impl Row {
-    /// A row of neighbours.
+    /// A row of so many neighbours.
     #[inline(always)]
-    pub(super) fn of_neighbours(index: usize) -> Self {
-        Self { block: index, inner: 0, index }
+    pub(super) fn of_neighbours(classes: usize, index: usize) -> Self {
+        Self { first: index * classes, index }
     }
 
     /// The row that a run along the axis of the classes is.
     #[inline(always)]
     pub(super) fn of<E: Real>(run: &Run<'_, E>) -> Self {
-        Self { block: run.block, inner: run.inner, index: run.index() }
+        Self { first: run.first, index: run.index }
     }
 }
 
@@ -150,7 +151,8 @@ impl<E: Real> Target<E> for Index {
         move |class| if target == class { E::ONE } else { E::ZERO }
     }
 
-    #[inline(always)]
+    #[cfg_attr(target_os = "none", inline(never))]
+    #[cfg_attr(not(target_os = "none"), inline(always))]
     fn only(target: &[E], row: Row) -> Option<usize> {
         target.get(row.index).and_then(|target| target.to_index())
     }

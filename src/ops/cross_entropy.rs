@@ -14,7 +14,7 @@ use super::loss::{self, Terms, share};
 use super::runs::{for_each_run, map_in_blocks};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Real, no_sums, tree};
+use crate::backend::{Backend, Real, fill, no_sums, tree};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
@@ -171,12 +171,13 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             rows_together::<B, T>(target, classes, &smoothing, call.saved, &mut terms);
             return terms.finish();
         }
+        let mut lanes = no_sums();
         for_each_run(call.args, call.saved, |x| {
             let largest = x.largest();
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
             let weights = smoothing.of_row::<T>(target, classes, Row::of(x));
-            let mut lanes = no_sums();
+            fill(&mut lanes, B::Elem::ZERO);
             x.for_each(|class, x| {
                 let below = *x - largest;
                 let weight = weights(class);
@@ -236,7 +237,7 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
         {
             let largest = largest(x);
             x.iter_mut().for_each(|x| *x -= largest);
-            let row = Row::of_neighbours(group * ROWS + i);
+            let row = Row::of_neighbours(len, group * ROWS + i);
             let weights = smoothing.of_row::<T>(target, classes, row);
             let mut weigh = |class: usize, below: B::Elem| {
                 let weight = weights(class);
@@ -288,7 +289,7 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for GradientRows<'_, B, T> 
         if VECTOR >= 32 && classes.stride == 1 && T::ONE_CLASS && smoothing.spread == B::Elem::ZERO {
             // Only one class of a row has to be looked for.
             for (i, dx) in call.dx.chunks_exact_mut(classes.classes.max(1)).enumerate() {
-                let row = Row::of_neighbours(i);
+                let row = Row::of_neighbours(classes.classes, i);
                 let share = share(row.index);
                 let only = T::only(target, row).and_then(|class| Some((class, *dx.get(class)?)));
                 let total = if only.is_some() { smoothing.keep } else { B::Elem::ZERO };

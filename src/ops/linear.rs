@@ -149,12 +149,9 @@ fn forward<B: Backend>(mut call: ForwardCall<'_, B::Elem>) {
 /// operands a call of `memcpy`, which is large.
 #[cfg_attr(target_os = "none", inline(never))]
 fn start_from_bias<E: Real>(call: &mut ForwardCall<'_, E>) {
-    const BLOCK: usize = if cfg!(target_os = "none") { 4 } else { 8 };
     let bias = call.x[2];
     for y in call.y.chunks_exact_mut(bias.len().max(1)) {
-        let ((y, y_rest), (b, b_rest)) = (y.as_chunks_mut::<BLOCK>(), bias.as_chunks::<BLOCK>());
-        y.iter_mut().zip(b).for_each(|(y, b)| *y = *b);
-        y_rest.iter_mut().zip(b_rest).for_each(|(y, &b)| *y = b);
+        y.iter_mut().zip(bias).for_each(|(y, &b)| *y = b);
     }
 }
 

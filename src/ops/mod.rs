@@ -151,6 +151,15 @@ impl Args {
         args
     }
 
+    /// Whether all words are 0.
+    pub(crate) const fn is_none(&self) -> bool {
+        let mut i = 0;
+        while i < Self::WORDS && self.0[i] == 0 {
+            i += 1;
+        }
+        i == Self::WORDS
+    }
+
     /// The same with a scalar in the words `at..at + 3`.
     ///
     /// # Panics

@@ -26,42 +26,38 @@ pub(super) fn map_in_blocks<E: Real, const N: usize>(x: &mut [E], f: impl Fn(E) 
     rest.iter_mut().zip(block).for_each(|(x, y)| *x = y);
 }
 
-/// One run: `len` elements that lie `stride` apart. It is number `inner` of those in block number `block`.
+/// One run: `len` elements that lie `stride` apart.
 pub(super) struct Run<'a, E> {
     data: &'a mut [E],
     len: usize,
     stride: usize,
-    pub(super) block: usize,
-    pub(super) inner: usize,
+    /// Where its first element lies.
+    pub(super) first: usize,
+    /// Which run this is, among all.
+    pub(super) index: usize,
 }
 
 /// Calls `each` for every run of `data` along the axis of [`spec`].
 #[inline(always)]
 pub(super) fn for_each_run<E: Real>(args: &Args, data: &mut [E], mut each: impl FnMut(&mut Run<'_, E>)) {
     let [len, stride, ..] = args.lengths();
-    for block in 0..data.len() / (len * stride).max(1) {
-        for inner in 0..stride {
-            each(&mut Run { data, len, stride, block, inner });
+    let (mut first, mut inner) = (0, 0);
+    for index in 0..data.len() / (len * stride).max(1) * stride {
+        each(&mut Run { data, len, stride, first, index });
+        first += 1;
+        inner += 1;
+        if inner == stride {
+            first += len * stride - stride;
+            inner = 0;
         }
     }
 }
 
 // Elements are looked for place by place, so that no panic is left, and a loop is small.
 impl<E: Real> Run<'_, E> {
-    /// Which run this is, among all.
-    #[inline(always)]
-    pub(super) fn index(&self) -> usize {
-        self.block * self.stride + self.inner
-    }
-
-    #[inline(always)]
-    fn first(&self) -> usize {
-        self.block * self.len * self.stride + self.inner
-    }
-
     #[inline(always)]
     fn places(&self) -> impl Iterator<Item = usize> + use<E> {
-        let (first, stride) = (self.first(), self.stride);
+        let (first, stride) = (self.first, self.stride);
         (0..self.len).map(move |i| first + i * stride)
     }
 
@@ -103,7 +99,7 @@ impl<E: Real> Run<'_, E> {
         if VECTOR == 0 || self.stride != 1 {
             return self.map(f);
         }
-        let first = self.first();
+        let first = self.first;
         map_in_blocks::<E, 8>(self.data.get_mut(first..first + self.len).unwrap_or_default(), f);
     }
 

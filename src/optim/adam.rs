@@ -182,21 +182,19 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
     ) {
         let c = *c;
         let rate = c.rate * group.learning_rate_factor;
-        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-        let (params, grads, m, v) = if AMSGRAD || c.decoupled || group.weight_decay != B::Elem::ZERO {
-            (params, grads, m, v)
-        } else {
-            let numbers = [c.betas[0], c.betas[1], c.rest[0], c.rest[1], rate, c.root_scale, c.epsilon];
-            let done = crate::backend::vfp::adam(&numbers.map(Real::to_f32), params, grads, m, v);
-            let rest = |x| <[B::Elem]>::get_mut(x, done..).unwrap_or_default();
-            (rest(params), grads.get(done..).unwrap_or_default(), rest(m), rest(v))
-        };
         let (in_gradient, keep) = if c.decoupled {
             let shrink = c.learning_rate * group.learning_rate_factor * group.weight_decay;
             (B::Elem::ZERO, B::Elem::ONE - shrink)
         } else {
             (group.weight_decay, B::Elem::ONE)
         };
+        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+        if !AMSGRAD && in_gradient == B::Elem::ZERO {
+            let numbers = [c.betas[0], c.betas[1], c.rest[0], c.rest[1], rate, c.root_scale, c.epsilon];
+            if crate::backend::vfp::adam(&numbers.map(Real::to_f32), keep, params, grads, m, v) {
+                return;
+            }
+        }
         // Values, not places: a compiler that cannot tell the slices apart would load again what it has just stored.
         let step = |p: B::Elem, g: B::Elem, m: &mut B::Elem, v: &mut B::Elem| {
             let g = decayed::<B>(in_gradient, p, g);

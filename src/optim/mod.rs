@@ -39,9 +39,6 @@ pub trait Optimizer<B: Backend>: 'static {
     const SLOTS: usize;
     /// The coefficients of one step.
     type Coefficients: Sync + 'static;
-    /// Whether it updates anything: what only computes gradients does not.
-    #[doc(hidden)]
-    const UPDATES: bool = true;
 
     /// Looks for a setting that it cannot have.
     ///
@@ -69,25 +66,6 @@ pub trait Optimizer<B: Backend>: 'static {
     );
 }
 
-/// Updates nothing: backward alone.
-pub(crate) struct NoUpdate;
-
-impl<B: Backend> Optimizer<B> for NoUpdate {
-    const SLOTS: usize = 0;
-    const UPDATES: bool = false;
-    type Coefficients = ();
-
-    fn check(&self) -> Result<(), SettingError> {
-        Ok(())
-    }
-    fn learning_rate(&self) -> B::Elem {
-        B::Elem::ZERO
-    }
-    fn set_learning_rate(&mut self, _: B::Elem) {}
-    fn begin(&self, _: &mut [B::Elem; 4]) {}
-    fn update((): &(), _: &Group<B::Elem>, _: &mut [B::Elem], _: &[B::Elem], _: [&mut [B::Elem]; 3]) {}
-}
-
 /// A setting of an optimizer that it cannot have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -106,13 +84,20 @@ impl SettingError {
 
     /// Learning rates and epsilons.
     pub(crate) fn unless_not_negative<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
-        Self::unless(value >= E::ZERO && value < E::INFINITY, rule, value)
+        Self::unless(lies_below(E::INFINITY, &value), rule, value)
     }
 
     /// Decay rates.
     pub(crate) fn unless_below_one<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
-        Self::unless(value >= E::ZERO && value < E::ONE, rule, value)
+        Self::unless(lies_below(E::ONE, &value), rule, value)
     }
+}
+
+/// Whether a number is from 0 and below `end`. A function of its own on a microcontroller: where the compiler sees infinity, it makes
+/// twenty instructions of two comparisons. By reference, so that the number is not kept on the way, for an error to name it.
+#[cfg_attr(target_os = "none", inline(never))]
+fn lies_below<E: Real>(end: E, number: &E) -> bool {
+    *number >= E::ZERO && *number < end
 }
 
 impl core::fmt::Display for SettingError {

@@ -13,7 +13,6 @@ const STEPS_LOW: usize = 0;
 const STEPS_HIGH: usize = 1;
 pub(crate) const SKIPPED: usize = 2;
 pub(crate) const GATHERED: usize = 3;
-const OWN: usize = 4;
 /// The low part of the step count stays below this.
 const CARRY: usize = 1 << 20;
 
@@ -51,14 +50,14 @@ pub fn steps_done<E: Real>(moments: &[E]) -> usize {
 
 /// Counts a step and takes the optimizer's coefficients for it.
 pub(crate) fn begin<B: Backend, O: Optimizer<B>>(moments: &mut [B::Elem], optimizer: &O) -> O::Coefficients {
-    count(moments, STEPS_LOW);
-    if count_of(moments, STEPS_LOW) == CARRY {
-        set_count(moments, STEPS_LOW, B::Elem::ZERO);
-        count(moments, STEPS_HIGH);
+    let mut nothing = [B::Elem::ZERO; HEADER_LEN];
+    let [low, high, _skipped, _gathered, own @ ..] = moments.first_chunk_mut().unwrap_or(&mut nothing);
+    *low += B::Elem::ONE;
+    if *low == B::Elem::from_usize(CARRY) {
+        *low = B::Elem::ZERO;
+        *high += B::Elem::ONE;
     }
-    let own = moments.get_mut(OWN..).and_then(<[B::Elem]>::first_chunk_mut::<4>);
-    let mut nothing = [B::Elem::ZERO; 4];
-    optimizer.begin(own.unwrap_or(&mut nothing))
+    optimizer.begin(own)
 }
 
 /// Updates the parameters of a group from `first` on, as many as there are `grads`; `params_len` is the length of one slot of
@@ -73,9 +72,12 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
     first: usize,
 ) {
     let range = first..first + grads.len();
-    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default().chunks_exact_mut(params_len.max(1));
-    let mut slot = |used: bool| match slots.next() {
-        Some(slot) if used => slot.get_mut(range.clone()).unwrap_or_default(),
+    let mut slots = moments.get_mut(HEADER_LEN..).unwrap_or_default();
+    let mut slot = |used: bool| match core::mem::take(&mut slots).split_at_mut_checked(params_len) {
+        Some((slot, others)) if used => {
+            slots = others;
+            slot.get_mut(range.clone()).unwrap_or_default()
+        }
         _ => Default::default(),
     };
     let [a, b, c] = [slot(O::SLOTS > 0), slot(O::SLOTS > 1), slot(O::SLOTS > 2)];

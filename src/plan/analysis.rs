@@ -87,7 +87,7 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
                 self.info[i].place = Place::new(Space::Input, inputs, self.nodes[i].len());
                 inputs += 1;
             }
-            if self.info[i].needed && self.op(i).is_some() && !self.is_view(i) {
+            if self.info[i].needed && self.op(i).is_some() && !self.is_view(i) && !self.nodes[i].spec.args.is_none() {
                 self.info[i].args = args;
                 args += 1;
             }

@@ -15,8 +15,8 @@ use crate::optim::Rules;
 pub(crate) struct HeapPlan<'n, B: Backend> {
     pub(crate) tables: Tables<'n, B>,
     pub(crate) buffers: Vec<Buffer>,
-    /// Which nodes the arguments in the tables are of.
-    pub(crate) nodes_of_args: Vec<usize>,
+    /// Which nodes' kernels the steps run, where they run one.
+    pub(crate) nodes_of_steps: Vec<usize>,
     /// Which nodes the inputs in the tables are.
     pub(crate) nodes_of_inputs: Vec<usize>,
     /// Which nodes the program needs.
@@ -35,12 +35,13 @@ pub(crate) fn plan_nodes<'n, B: Backend>(
     let layout = Planner::new(nodes, loss, training, &mut info, &mut steps, &mut buffers).run()?;
     let rules = training.map_or(Rules::NONE, |training| training.rules);
     let source = Source { nodes, info: &info, rules: &rules };
-    let nodes_of_args = (0..nodes.len()).filter(|&i| source.args(i).is_some()).collect();
     let nodes_of_inputs = (0..nodes.len()).filter(|&i| source.input(i).is_some()).collect();
-    let tables = source.tables(steps.get(..layout.steps).unwrap_or_default(), layout.sizes);
+    steps.truncate(layout.steps);
+    let nodes_of_steps = steps.iter().map(|step| step.node.into()).collect();
+    let tables = source.tables(&steps, layout.sizes);
     buffers.truncate(layout.buffers);
     let needed = info.iter().map(|info| info.needed).collect();
-    Ok(HeapPlan { tables, buffers, nodes_of_args, nodes_of_inputs, needed })
+    Ok(HeapPlan { tables, buffers, nodes_of_steps, nodes_of_inputs, needed })
 }
 
 #[cfg(test)]

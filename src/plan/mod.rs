@@ -29,7 +29,7 @@ use crate::error::Message;
 use crate::graph::Graph;
 use crate::ops::{Args, MAX_INPUTS};
 use crate::optim::Rules;
-use crate::program::{GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor};
+use crate::program::{GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor, check};
 use planner::{Info, Planner};
 use schedule::PlannedStep;
 use tables::{Source, fill_places, fill_steps, normal_of, places_len};
@@ -303,7 +303,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// The program over tables that hold what [`Plan::steps`] and its like returned.
     ///
     /// # Panics
-    /// When a table has another length than this plan's.
+    /// When a table has another length than this plan's, or operands of a step overlap.
     #[must_use]
     pub const fn program<'t>(
         &self,
@@ -325,6 +325,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
+        check(steps, places);
         let (sizes, normal) = (self.layout.sizes, normal_of(tensors));
         Program { steps, places, args, tensors, inputs, outputs, groups, sizes, normal }
     }

@@ -49,6 +49,9 @@ pub(super) struct Info {
     pub(super) gradient: Option<Place>,
 }
 
+/// Stands for arguments that are all zeros: a program has none such in its table.
+pub(super) const NO_ARGS: u16 = u16::MAX;
+
 impl Info {
     pub(super) const NEW: Self = Self {
         needed: false,
@@ -57,7 +60,7 @@ impl Info {
         kept: false,
         updated: false,
         root: 0,
-        args: 0,
+        args: NO_ARGS,
         last_use: 0,
         last_saved: 0,
         users: 0,

@@ -1,6 +1,6 @@
 //! Which steps a program takes, in which order, and on which buffers.
 
-use super::planner::Planner;
+use super::planner::{NO_ARGS, Planner};
 use super::{Buffer, Use};
 use crate::backend::Backend;
 use crate::ops::{Gradient, MAX_INPUTS, Op, Over, OverGradient, Reads};
@@ -13,6 +13,9 @@ const ROWS_AT_A_TIME: usize = 4;
 #[derive(Clone, Copy)]
 pub(super) struct PlannedStep<B: Backend> {
     pub(super) action: Action<B>,
+    /// Which node's kernel it runs, where it runs one.
+    #[cfg_attr(not(feature = "alloc"), allow(dead_code))]
+    pub(super) node: u16,
     /// Which of the program's arguments are the kernel's.
     pub(super) args: u16,
     x: [Place; MAX_INPUTS],
@@ -28,7 +31,8 @@ pub(super) struct PlannedStep<B: Backend> {
 impl<B: Backend> PlannedStep<B> {
     pub(super) const EMPTY: Self = Self {
         action: Action::Seed,
-        args: 0,
+        node: 0,
+        args: NO_ARGS,
         x: [Place::NOWHERE; MAX_INPUTS],
         y: Place::NOWHERE,
         dy: Place::NOWHERE,
@@ -157,7 +161,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         let action = Action::Forward { run, copy: if takes_over { Over::Nothing } else { op.over } };
         self.multiply_adds.forward = self.multiply_adds.forward.saturating_add(self.multiply_adds_of(i, op));
         let (args, param) = (self.info[i].args, self.state_place(i));
-        self.push(PlannedStep { action, args, x, out, saved, scratch, param, ..PlannedStep::EMPTY });
+        self.push(PlannedStep { action, node: i as u16, args, x, out, saved, scratch, param, ..PlannedStep::EMPTY });
         self.last_forward = Some(i);
     }
 
@@ -330,7 +334,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         {
             self.multiply_adds.backward = self.multiply_adds.backward.saturating_add(self.multiply_adds_of(i, op));
         }
-        let mut step = PlannedStep { action, args: self.info[i].args, dy, out, ..PlannedStep::EMPTY };
+        let mut step = PlannedStep { action, node: i as u16, args: self.info[i].args, dy, out, ..PlannedStep::EMPTY };
         let mut read = 0;
         while read < self.input_count(i) {
             if reads.has(Reads::input(read)) {

@@ -17,10 +17,12 @@ pub(super) struct Source<'a, 'n, B: Backend> {
 }
 
 impl<'n, B: Backend> Source<'_, 'n, B> {
-    /// The arguments of node `i`, where a step refers to them.
+    /// The arguments of node `i`, where a step refers to them; zeros need no place in the table.
     pub(super) const fn args(&self, i: usize) -> Option<Args> {
         match self.nodes[i].op() {
-            Some(op) if self.info[i].needed && !op.view => Some(self.nodes[i].spec.args),
+            Some(op) if self.info[i].needed && !op.view && !self.nodes[i].spec.args.is_none() => {
+                Some(self.nodes[i].spec.args)
+            }
             _ => None,
         }
     }
@@ -32,7 +34,7 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
         };
         let place = self.info[i].leaf;
         let (space, offset) = (place.space(), place.offset());
-        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init })
+        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init, hash: node.name.hash() })
     }
 
     pub(super) const fn input(&self, i: usize) -> Option<Input<'n>> {
@@ -206,9 +208,9 @@ mod on_the_heap {
     use alloc::vec::Vec;
 
     use super::{Args, Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
-    use crate::program::{Program, Sizes};
+    use crate::program::{Program, Sizes, check};
 
-    /// The tables of a program that was planned at run time.
+    /// The tables of a program that was planned at run time. They have passed [`check`].
     pub struct Tables<'n, B: Backend> {
         steps: Vec<Step<B>>,
         places: Vec<Place>,
@@ -264,6 +266,7 @@ mod on_the_heap {
             super::fill_steps(planned, &mut steps);
             let mut places = vec![Place::NOWHERE; super::places_len(planned)];
             super::fill_places(planned, &mut places);
+            check(&steps, &places);
             Tables {
                 steps,
                 places,

@@ -86,7 +86,7 @@ pub enum RunError {
     NotTraining,
     /// The program is fused, so it keeps no gradients.
     NoGradients,
-    /// Two operands of a step overlap. No plan of this crate does that.
+    /// The program's tables do not fit together. No plan of this crate makes such ones.
     BrokenPlan,
 }
 
@@ -127,7 +127,7 @@ impl core::fmt::Display for RunError {
             Self::Setting(error) => core::fmt::Display::fmt(&error, f),
             Self::NotTraining => f.write_str("the program only infers: it has no loss and no backward pass"),
             Self::NoGradients => f.write_str("the program is fused: it keeps no gradients"),
-            Self::BrokenPlan => f.write_str("operands of a step overlap: the program's plan is broken"),
+            Self::BrokenPlan => f.write_str("the program's tables do not fit together: its plan is broken"),
         }
     }
 }

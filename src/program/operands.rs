@@ -1,39 +1,70 @@
 //! The operands of a step: runs of the memory's spaces, borrowed at once.
 //!
-//! A run is a pointer and a length until it is known that no run which is written overlaps another one of the step; so no plan is
-//! trusted. Safe code for this (`get_disjoint_mut`) was a third of the runner and of its stack, for moving slices to and fro.
+//! Where they lie says a table, and that none which is written overlaps another one of its step is looked at once, when the tables
+//! are put together: for a constant, while it is computed. Safe code for this (`get_disjoint_mut`) was a third of the runner and of
+//! its stack.
 
 #![allow(unsafe_code)]
 
 use core::ops::Range;
 use core::{ptr, slice};
 
-use super::step::{OUT, PLACES, Place, SCRATCH, Step};
+use super::step::{Action, DY, OUT, PLACES, Place, SAVED, SCRATCH, STATE, Step, Y, move_to};
 use super::{Memory, Program, Space};
-use crate::backend::Backend;
-use crate::ops::{BackwardCall, ForwardCall};
+use crate::backend::{Backend, Real};
+use crate::ops::{BackwardCall, ForwardCall, Over, OverGradient};
 
-/// What the kernel of a forward step is called with. `is_sound` becomes false, and the operands are empty, where they overlap.
+/// Which operands kernels may write: what is written, what is kept, and scratch.
+const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
+
+/// Checks that every step has its operands in the table, and that the [`WRITTEN`] ones may be written and overlap no other one.
+///
+/// # Panics
+/// Where that is not so: no plan of this crate is such.
+pub(crate) const fn check<B: Backend>(steps: &[Step<B>], table: &[Place]) {
+    let mut i = 0;
+    while i < steps.len() {
+        let places = steps[i].places(table);
+        let mut written = WRITTEN.start;
+        while written < WRITTEN.end {
+            assert!(places[written].may_be_written(), "a step writes what may only be read");
+            let mut other = 0;
+            while other < places.len() {
+                let is_apart = written == other || !places[written].overlaps(places[other]);
+                assert!(is_apart, "operands of a step overlap");
+                other += 1;
+            }
+            written += 1;
+        }
+        i += 1;
+    }
+}
+
+/// What the kernel of a forward step is called with, after copying what it works over to where it works.
 #[cfg_attr(target_os = "none", inline(never))]
 pub(super) fn forward_call<'m, B: Backend>(
     step: &Step<B>,
     program: &'m Program<'_, B>,
     memory: &'m mut Memory<'_, B::Elem>,
     inputs: &[&'m [B::Elem]],
-    is_sound: &mut bool,
 ) -> ForwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
-    *is_sound = find(step, program.places, memory, inputs, &mut runs);
-    let [x0, x1, x2, _, _, out, saved, scratch, state] = runs;
-    // SAFETY: see `find`. Memory and inputs are borrowed for `'m`.
+    find(step, program.places, memory, inputs, &mut runs);
+    match step.action {
+        Action::Forward { copy: Over::Output, .. } => copy(runs[0], runs[OUT]),
+        Action::Forward { copy: Over::Saved, .. } => copy(runs[0], runs[SAVED]),
+        _ => {}
+    }
+    // SAFETY: memory and inputs are borrowed for `'m`. What is written overlaps no other operand: see `check`, which every
+    // program's tables have passed.
     unsafe {
         ForwardCall {
             args: step.args(program.args),
-            x: [x0.read(), x1.read(), x2.read()],
-            y: out.write(),
-            saved: saved.write(),
-            scratch: scratch.write(),
-            state: state.read(),
+            x: [runs[0].read(), runs[1].read(), runs[2].read()],
+            y: runs[OUT].write(),
+            saved: runs[SAVED].write(),
+            scratch: runs[SCRATCH].write(),
+            state: runs[STATE].read(),
         }
     }
 }
@@ -45,32 +76,31 @@ pub(super) fn backward_call<'m, B: Backend>(
     program: &'m Program<'_, B>,
     memory: &'m mut Memory<'_, B::Elem>,
     inputs: &[&'m [B::Elem]],
-    is_sound: &mut bool,
 ) -> BackwardCall<'m, B::Elem> {
     let mut runs = [Run::EMPTY; PLACES];
-    *is_sound = find(step, program.places, memory, inputs, &mut runs);
-    let [x0, x1, x2, y, dy, out, saved, scratch, _] = runs;
-    // SAFETY: see `find`. Memory and inputs are borrowed for `'m`.
+    find(step, program.places, memory, inputs, &mut runs);
+    match step.action {
+        Action::Backward { copy: OverGradient::Dy, .. } => copy(runs[DY], runs[OUT]),
+        Action::Backward { copy: OverGradient::Saved, .. } => copy(runs[SAVED], runs[OUT]),
+        _ => {}
+    }
+    // SAFETY: as in `forward_call`.
     unsafe {
         BackwardCall {
             args: step.args(program.args),
-            x: [x0.read(), x1.read(), x2.read()],
-            y: y.read(),
-            saved: saved.read(),
-            dy: dy.read(),
-            dx: out.write(),
+            x: [runs[0].read(), runs[1].read(), runs[2].read()],
+            y: runs[Y].read(),
+            saved: runs[SAVED].read(),
+            dy: runs[DY].read(),
+            dx: runs[OUT].write(),
             add: false,
-            scratch: scratch.write(),
+            scratch: runs[SCRATCH].write(),
             first_row: 0,
         }
     }
 }
 
-/// Which operands kernels may write: what is written, what is kept, and scratch.
-const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
-
-/// Finds the operands of a step in the order of its places, within memory and inputs. The [`WRITTEN`] ones may be written, and overlap
-/// no other one. Where that is not so, or a place is none of its space, this is false and all are empty.
+/// Finds the operands of a step in the order of its places, where it has them and they are parts of their spaces.
 #[cfg_attr(target_os = "none", inline(never))]
 fn find<B: Backend>(
     step: &Step<B>,
@@ -78,7 +108,7 @@ fn find<B: Backend>(
     memory: &mut Memory<'_, B::Elem>,
     inputs: &[&[B::Elem]],
     runs: &mut [Run<B::Elem>; PLACES],
-) -> bool {
+) {
     // By the number of the space. Moments are no operands.
     let spaces = [
         Run::EMPTY,
@@ -89,30 +119,22 @@ fn find<B: Backend>(
         Run::EMPTY,
         Run::of_mut(memory.work),
     ];
-    let mut is_sound = true;
-    let mut places = step.given_places(table);
-    for (i, run) in runs.iter_mut().enumerate() {
-        *run = Run::EMPTY;
-        if step.has(i)
-            && let Some(place) = places.next()
-        {
-            let found = if place.is_in(Space::Input) {
-                inputs.get(place.offset()).map(|input| Run::of(input))
-            } else {
-                spaces.get(place.space_number()).and_then(|space| space.part(*place))
-            };
-            let is_read_only = place.is_in(Space::Input) || place.is_in(Space::Frozen);
-            match found {
-                Some(found) if !(is_read_only && WRITTEN.contains(&i)) => *run = found,
-                _ => is_sound = false,
-            }
+    for (i, place) in step.given_places(table) {
+        let found = if place.is_in(Space::Input) {
+            inputs.get(place.offset()).map(|input| Run::of(input))
+        } else {
+            spaces.get(place.space_number()).and_then(|space| space.part(*place))
+        };
+        if let (Some(run), Some(found)) = (runs.get_mut(i), found) {
+            *run = found;
         }
     }
-    is_sound &= WRITTEN.clone().all(|i| runs.get(i).is_none_or(|run| run.overlaps_none_but(i, runs)));
-    if !is_sound {
-        runs.fill(Run::EMPTY);
-    }
-    is_sound
+}
+
+/// Copies one operand of a step to another one, which is written.
+fn copy<E: Real>(from: Run<E>, to: Run<E>) {
+    // SAFETY: as in `forward_call`.
+    unsafe { move_to(to.write(), from.read(), false) }
 }
 
 /// Neighbouring elements.
@@ -147,13 +169,6 @@ impl<E> Run<E> {
         (place.len() <= rest).then(|| Self { at: self.at.wrapping_add(place.offset()), len: place.len() })
     }
 
-    /// Whether it has no element in common with other ones than that at `own`.
-    fn overlaps_none_but(self, own: usize, runs: &[Self]) -> bool {
-        let end = |run: Self| run.at.wrapping_add(run.len);
-        let meets = |other: Self| self.at.max(other.at) < end(self).min(end(other));
-        self.len == 0 || !runs.iter().enumerate().any(|(i, &other)| i != own && other.len > 0 && meets(other))
-    }
-
     /// # Safety
     /// The elements are borrowed for `'m`, and nobody writes them.
     unsafe fn read<'m>(self) -> &'m [E] {
@@ -171,18 +186,27 @@ impl<E> Run<E> {
 
 #[cfg(test)]
 mod tests {
+    use std::string::String;
+    use std::vec::Vec;
+
+    use super::super::Sizes;
     use super::super::step::{Action, Pass, Places};
-    use super::super::{RunError, Sizes};
     use super::*;
     use crate::backend::Strict;
-    use crate::optim::NoUpdate;
 
-    /// Moves what lies at `x` to `out`, as a plan could say. The spaces that are written have eight elements, 0 to 7.
-    fn moved(x: Place, out: Place) -> (Result<(), RunError>, [[f32; 8]; 2]) {
+    /// A step that moves what lies at `x` to `out`, and its table.
+    fn moving(x: Place, out: Place) -> (Step<Strict<f32>>, Vec<Place>) {
         let mut all: Places = [Place::NOWHERE; PLACES];
         (all[0], all[OUT]) = (x, out);
-        let steps = [Step::<Strict<f32>>::new(Action::Move { add: false }, 0, &all, 0)];
-        let places: std::vec::Vec<Place> = all.into_iter().filter(|place| !place.equals(Place::NOWHERE)).collect();
+        let step = Step::new(Action::Move { add: false }, 0, &all, 0);
+        (step, all.into_iter().filter(|place| !place.equals(Place::NOWHERE)).collect())
+    }
+
+    /// Moves what lies at `x` to `out`, as a plan could say. The spaces that are written have eight elements, 0 to 7.
+    fn moved(x: Place, out: Place) -> [[f32; 8]; 2] {
+        let (step, places) = moving(x, out);
+        let steps = [step];
+        check(&steps, &places);
         let (tensors, inputs, outputs, groups, args) = (&[], &[], &[], &[], &[]);
         let sizes = Sizes::NONE;
         let program =
@@ -197,15 +221,9 @@ mod tests {
             moments: &mut [],
             work: &mut work,
         };
-        let pass = Pass::<_, NoUpdate> {
-            program: &program,
-            inputs: &[&numbers],
-            coefficients: &(),
-            seed: 1.0,
-            accumulate: false,
-        };
-        let result = steps[0].backward(&pass, &mut memory);
-        (result, [work, state])
+        let pass = Pass { program: &program, inputs: &[&numbers], seed: 1.0, accumulate: false };
+        steps[0].backward(&pass, &mut memory);
+        [work, state]
     }
 
     const BEFORE: [f32; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
@@ -216,30 +234,45 @@ mod tests {
         let front = Place::new(Space::Work, 0, 4);
         for space in [Space::Work, Space::State, Space::Frozen] {
             let found = moved(Place::new(space, 4, 4), front);
-            assert_eq!(found, (Ok(()), [after, BEFORE]), "{space:?}");
+            assert_eq!(found, [after, BEFORE], "{space:?}");
         }
         let state = Place::new(Space::State, 0, 4);
-        assert_eq!(moved(Place::new(Space::Work, 4, 4), state), (Ok(()), [BEFORE, after]));
+        assert_eq!(moved(Place::new(Space::Work, 4, 4), state), [BEFORE, after]);
         // An input is taken as a whole.
         let found = moved(Place::new(Space::Input, 0, 8), front);
-        assert_eq!(found, (Ok(()), [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], BEFORE]));
+        assert_eq!(found, [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], BEFORE]);
     }
 
     #[test]
-    fn a_broken_plan_is_an_error_and_writes_nothing() {
+    fn an_operand_beyond_its_space_is_empty() {
         let place = Place::new;
         for (what, x, out) in [
-            ("overlaps in front", place(Space::Work, 0, 4), place(Space::Work, 3, 4)),
-            ("overlaps behind", place(Space::Work, 3, 4), place(Space::Work, 0, 4)),
-            ("lies within", place(Space::Work, 0, 8), place(Space::Work, 2, 2)),
-            ("is the same", place(Space::State, 1, 3), place(Space::State, 1, 3)),
             ("ends beyond its space", place(Space::Frozen, 0, 4), place(Space::Work, 6, 4)),
             ("begins beyond its space", place(Space::Frozen, 9, 1), place(Space::Work, 0, 1)),
             ("is an input that there is not", place(Space::Input, 1, 8), place(Space::Work, 0, 8)),
-            ("is a frozen parameter", place(Space::Work, 0, 4), place(Space::Frozen, 0, 4)),
-            ("is an input", place(Space::Work, 0, 8), place(Space::Input, 0, 8)),
+            ("is in no space", place(Space::Moments, 0, 8), place(Space::Work, 0, 8)),
         ] {
-            assert_eq!(moved(x, out), (Err(RunError::BrokenPlan), [BEFORE; 2]), "what {what}");
+            assert_eq!(moved(x, out), [BEFORE; 2], "what {what}");
         }
+    }
+
+    #[test]
+    fn tables_with_operands_that_overlap_or_may_not_be_written_are_refused() {
+        let place = Place::new;
+        for (what, x, out, text) in [
+            ("overlaps in front", place(Space::Work, 0, 4), place(Space::Work, 3, 4), "overlap"),
+            ("overlaps behind", place(Space::Work, 3, 4), place(Space::Work, 0, 4), "overlap"),
+            ("lies within", place(Space::Work, 0, 8), place(Space::Work, 2, 2), "overlap"),
+            ("is the same", place(Space::State, 1, 3), place(Space::State, 1, 3), "overlap"),
+            ("is a frozen parameter", place(Space::Work, 0, 4), place(Space::Frozen, 0, 4), "only be read"),
+            ("is an input", place(Space::Work, 0, 8), place(Space::Input, 0, 8), "only be read"),
+        ] {
+            let (step, places) = moving(x, out);
+            let refused = std::panic::catch_unwind(|| check(&[step], &places)).unwrap_err();
+            let message = refused.downcast_ref::<&str>().copied().map(String::from).unwrap_or_default();
+            assert!(message.contains(text), "what {what}: {message}");
+        }
+        let (step, _) = moving(place(Space::Work, 0, 4), place(Space::Work, 4, 4));
+        assert!(std::panic::catch_unwind(|| check(&[step], &[])).is_err(), "a table that is too short");
     }
 }

@@ -36,6 +36,21 @@ impl Place {
         }
     }
 
+    /// Whether it lies where kernels write.
+    pub(super) const fn may_be_written(self) -> bool {
+        matches!(self.space(), Space::Params | Space::State | Space::Grads | Space::Work)
+    }
+
+    /// Whether both have an element in common.
+    pub(super) const fn overlaps(self, other: Self) -> bool {
+        let (a, b) = (self.range(), other.range());
+        self.space_number() == other.space_number()
+            && a.start < b.end
+            && b.start < a.end
+            && self.len > 0
+            && other.len > 0
+    }
+
     pub(super) const fn space_number(self) -> usize {
         (self.start >> 29) as usize
     }
@@ -86,12 +101,15 @@ pub(crate) enum Action<B: Backend> {
 
 /// The most operands that a step has.
 pub(super) const PLACES: usize = MAX_INPUTS + 6;
-/// Where what is written comes among them.
-pub(super) const OUT: usize = MAX_INPUTS + 2;
-/// Where scratch does, behind what is kept.
-pub(super) const SCRATCH: usize = OUT + 2;
-/// Where the state or the parameter does.
-const PARAM: usize = OUT + 3;
+/// Where they come among them, behind the inputs: the output, its gradient, what is written, what is kept, scratch, and the state or
+/// the parameter.
+pub(super) const Y: usize = MAX_INPUTS;
+pub(super) const DY: usize = Y + 1;
+pub(super) const OUT: usize = Y + 2;
+pub(super) const SAVED: usize = Y + 3;
+pub(super) const SCRATCH: usize = Y + 4;
+pub(super) const STATE: usize = Y + 5;
+const PARAM: usize = STATE;
 
 /// Where the operands of a step lie: `x`, `y`, `dy`, what is written, what is kept, scratch, and forward the state, of an update the
 /// parameter.
@@ -135,22 +153,37 @@ impl<B: Backend> Step<B> {
         self.given >> i & 1 == 1
     }
 
-    /// The places of the operands that it has, first of all.
-    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> core::slice::Iter<'t, Place> {
-        table.get(self.first as usize..).unwrap_or_default().iter()
+    /// The operands that it has, with their places.
+    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> impl Iterator<Item = (usize, &'t Place)> + use<'t, B> {
+        let mut given = self.given & !Self::GRADIENT;
+        let places = table.get(self.first as usize..).unwrap_or_default();
+        places.iter().map_while(move |place| {
+            let i = given.trailing_zeros() as usize;
+            given &= given.wrapping_sub(1);
+            (i < PLACES).then_some((i, place))
+        })
     }
 
     /// Where operand `i` lies.
     fn place(&self, table: &[Place], i: usize) -> Place {
-        let before = self.given & ((1 << i) - 1);
-        let given = self.given_places(table).as_slice().get(before.count_ones() as usize);
-        given.copied().filter(|_| self.has(i)).unwrap_or(Place::NOWHERE)
+        self.given_places(table).find(|&(given, _)| given == i).map_or(Place::NOWHERE, |(_, place)| *place)
     }
 
     /// Where its operands lie.
-    #[cfg(feature = "alloc")]
-    pub(crate) fn places(&self, table: &[Place]) -> Places {
-        core::array::from_fn(|i| self.place(table, i))
+    ///
+    /// # Panics
+    /// When the table lacks one.
+    pub(crate) const fn places(&self, table: &[Place]) -> Places {
+        let mut places = [Place::NOWHERE; PLACES];
+        let (mut next, mut i) = (self.first as usize, 0);
+        while i < PLACES {
+            if self.has(i) {
+                places[i] = table[next];
+                next += 1;
+            }
+            i += 1;
+        }
+        places
     }
 
     pub(super) fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
@@ -159,11 +192,10 @@ impl<B: Backend> Step<B> {
     }
 }
 
-/// What is the same for all steps of a pass.
-pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
+/// What is the same for all steps of a backward pass.
+pub(super) struct Pass<'p, B: Backend> {
     pub(super) program: &'p Program<'p, B>,
     pub(super) inputs: &'p [&'p [B::Elem]],
-    pub(super) coefficients: &'p O::Coefficients,
     /// The gradient of the loss with respect to itself.
     pub(super) seed: B::Elem,
     /// Whether gradients of parameters are added to what their space holds.
@@ -171,62 +203,46 @@ pub(super) struct Pass<'p, B: Backend, O: Optimizer<B>> {
 }
 
 impl<B: Backend> Step<B> {
-    pub(super) fn forward(
-        &self,
-        program: &Program<'_, B>,
-        memory: &mut Memory<'_, B::Elem>,
-        inputs: &[&[B::Elem]],
-    ) -> Result<(), RunError> {
-        let Action::Forward { run, copy } = self.action else {
-            return Err(RunError::BrokenPlan);
-        };
-        let mut is_sound = false;
-        let call = forward_call(self, program, memory, inputs, &mut is_sound);
-        if !is_sound {
-            return Err(RunError::BrokenPlan);
+    /// Runs a forward step; others come later.
+    pub(super) fn forward(&self, program: &Program<'_, B>, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) {
+        if let Action::Forward { run, .. } = self.action {
+            let call = forward_call(self, program, memory, inputs);
+            run(call);
         }
-        match copy {
-            Over::Nothing => {}
-            Over::Output => move_to(call.y, call.x[0], false),
-            Over::Saved => move_to(call.saved, call.x[0], false),
-        }
-        run(call);
-        Ok(())
     }
 
-    pub(super) fn backward<O: Optimizer<B>>(
+    /// Runs a backward step, unless it is an update.
+    #[inline(always)]
+    pub(super) fn backward(&self, pass: &Pass<'_, B>, memory: &mut Memory<'_, B::Elem>) {
+        let mut call = backward_call(self, pass.program, memory, pass.inputs);
+        let adds = pass.accumulate && self.is_gradient();
+        match self.action {
+            Action::Backward { run, add, .. } => {
+                call.add = add || adds;
+                run(call);
+            }
+            Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
+            Action::Seed => fill(call.dx, pass.seed),
+            Action::Forward { .. } | Action::Update | Action::UpdateRows { .. } => {}
+        }
+    }
+
+    /// Runs a backward step of a fused program, which may be an update.
+    pub(super) fn backward_fused<O: Optimizer<B>>(
         &self,
-        pass: &Pass<'_, B, O>,
+        pass: &Pass<'_, B>,
+        coefficients: &O::Coefficients,
         memory: &mut Memory<'_, B::Elem>,
     ) -> Result<(), RunError> {
-        let Pass { program, inputs, .. } = *pass;
         match self.action {
-            Action::Update if O::UPDATES => {
-                let param = self.place(program.places, PARAM);
-                let grads = self.place(program.places, 0).of(memory.work);
-                update::<B, O>(pass, memory.params, memory.moments, param.offset(), grads)
+            Action::Update => {
+                let param = self.place(pass.program.places, PARAM);
+                let grads = self.place(pass.program.places, 0).of(memory.work);
+                update::<B, O>(pass.program, coefficients, memory.params, memory.moments, param.offset(), grads)
             }
-            Action::UpdateRows { run, rows } if O::UPDATES => self.update_rows(pass, memory, run, rows.into()),
-            action => {
-                let mut is_sound = false;
-                let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
-                let adds = pass.accumulate && self.is_gradient();
-                match action {
-                    _ if !is_sound => return Err(RunError::BrokenPlan),
-                    Action::Backward { run, copy, add } => {
-                        match copy {
-                            OverGradient::Nothing => {}
-                            OverGradient::Dy => move_to(call.dx, call.dy, false),
-                            OverGradient::Saved => move_to(call.dx, call.saved, false),
-                        }
-                        call.add = add || adds;
-                        run(call);
-                    }
-                    Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
-                    Action::Seed => fill(call.dx, pass.seed),
-                    // A forward step, or an update where gradients are kept.
-                    _ => return Err(RunError::BrokenPlan),
-                }
+            Action::UpdateRows { run, rows } => self.update_rows::<O>(pass, coefficients, memory, run, rows.into()),
+            _ => {
+                self.backward(pass, memory);
                 Ok(())
             }
         }
@@ -235,7 +251,8 @@ impl<B: Backend> Step<B> {
     /// Computes the gradient of a parameter a few rows at a time, and updates these rows.
     fn update_rows<O: Optimizer<B>>(
         &self,
-        pass: &Pass<'_, B, O>,
+        pass: &Pass<'_, B>,
+        coefficients: &O::Coefficients,
         memory: &mut Memory<'_, B::Elem>,
         run: Backward<B>,
         rows: usize,
@@ -243,18 +260,15 @@ impl<B: Backend> Step<B> {
         let Pass { program, inputs, .. } = *pass;
         let (param, out) = (self.place(program.places, PARAM), self.place(program.places, OUT));
         let row_len = (out.len() / rows.max(1)).max(1);
-        let (mut done, mut is_sound) = (0, false);
+        let mut done = 0;
         while done < param.len() {
             let len = out.len().min(param.len() - done);
-            let mut call = backward_call(self, program, memory, inputs, &mut is_sound);
-            if !is_sound {
-                return Err(RunError::BrokenPlan);
-            }
+            let mut call = backward_call(self, program, memory, inputs);
             call.dx = call.dx.get_mut(..len).unwrap_or_default();
             call.first_row = done / row_len;
             run(call);
             let grads = out.of(memory.work).get(..len).unwrap_or_default();
-            update::<B, O>(pass, memory.params, memory.moments, param.offset() + done, grads)?;
+            update::<B, O>(program, coefficients, memory.params, memory.moments, param.offset() + done, grads)?;
             done += len.max(1);
         }
         Ok(())
@@ -264,22 +278,23 @@ impl<B: Backend> Step<B> {
 /// Updates parameters from the one at `first` on, unless a gradient is not finite.
 #[cfg_attr(target_os = "none", inline(never))]
 fn update<B: Backend, O: Optimizer<B>>(
-    pass: &Pass<'_, B, O>,
+    program: &Program<'_, B>,
+    coefficients: &O::Coefficients,
     params: &mut [B::Elem],
     moments: &mut [B::Elem],
     first: usize,
     grads: &[B::Elem],
 ) -> Result<(), RunError> {
-    let program = pass.program;
     program.check_finite(grads)?;
     if let Some(group) = program.groups.iter().find(|group| group.range().contains(&first)) {
         let params_len = program.params_len();
-        optim::update::<B, O>(pass.coefficients, &group.settings(), params, grads, moments, params_len, first);
+        optim::update::<B, O>(coefficients, &group.settings(), params, grads, moments, params_len, first);
     }
     Ok(())
 }
 
-fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
+#[cfg_attr(target_os = "none", inline(never))]
+pub(super) fn move_to<E: Real>(to: &mut [E], from: &[E], add: bool) {
     for (to, &from) in to.iter_mut().zip(from) {
         *to = if add { *to + from } else { from };
     }

@@ -22,11 +22,19 @@ pub struct Tensor<'t> {
     pub offset: usize,
     /// How it starts.
     pub init: Init,
+    /// Its name's, which its seed is made of: computed with the tables, so that no firmware has to.
+    pub(crate) hash: u64,
 }
 
 impl Tensor<'_> {
-    pub(crate) const NONE: Self =
-        Self { name: Name::new("", ""), shape: Shape::SCALAR, space: Space::Params, offset: 0, init: Init::Zeros };
+    pub(crate) const NONE: Self = Self {
+        name: Name::new("", ""),
+        shape: Shape::SCALAR,
+        space: Space::Params,
+        offset: 0,
+        init: Init::Zeros,
+        hash: 0,
+    };
 
     /// Where it lies in its space.
     #[must_use]
