@@ -10,9 +10,9 @@
 use core::mem::MaybeUninit;
 
 use super::tile::Walk;
+use super::{Backend, Real};
 #[cfg(target_arch = "x86_64")]
-use super::vector::Vector;
-use super::{Backend, Real, is_fused};
+use super::{is_fused, vector::Vector};
 
 /// Builds without optimization do with fewer copies of the tile: every crate compiles the product for itself.
 const UNOPTIMIZED: bool = cfg!(debug_assertions);
@@ -180,6 +180,7 @@ fn has_avx<B: Backend, const V: usize>() -> bool {
 /// Both are there, and they do not overlap. The machine has AVX if that is said.
 // Inlined into loops over tiles, it is given more pointers than there are registers.
 #[inline(never)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "AVX is x86-64's"))]
 pub(super) unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>, has_avx: bool) {
     // If columns become rows, rows of the transposed matrices become columns.
     let turned = |matrix: Out<E>| Out { row: matrix.col, col: matrix.row, ..matrix };
