@@ -210,7 +210,8 @@ mod on_the_heap {
     use super::{Args, Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
     use crate::program::{Program, Sizes, check};
 
-    /// The tables of a program that was planned at run time. They have passed [`check`].
+    /// The tables of a program that was planned at run time.
+    // They have passed `check`.
     pub struct Tables<'n, B: Backend> {
         steps: Vec<Step<B>>,
         places: Vec<Place>,
