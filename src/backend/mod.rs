@@ -13,6 +13,7 @@ pub(crate) mod registry;
 mod sqrt;
 pub(crate) mod threads;
 pub(crate) mod tile;
+pub(crate) mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod vector;
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]

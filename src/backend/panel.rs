@@ -10,6 +10,7 @@
 use core::mem::MaybeUninit;
 
 use super::tile::Walk;
+use super::transpose::copy_matrix;
 use super::{Backend, Real};
 #[cfg(target_arch = "x86_64")]
 use super::{is_fused, vector::Vector};
@@ -171,96 +172,6 @@ unsafe fn transpose<E: Real, const N: usize>(
 #[inline(always)]
 fn has_avx<B: Backend, const V: usize>() -> bool {
     cfg!(target_arch = "x86_64") && V * size_of::<B::Elem>() >= 32
-}
-
-/// Copies a matrix: in fours of neighbours, or, where rows become columns, in blocks of `4 x 4`, or of up to `8 x 8` with AVX. The
-/// last two in each direction may overlap.
-///
-/// # Safety
-/// Both are there, and they do not overlap. The machine has AVX if that is said.
-// Inlined into loops over tiles, it is given more pointers than there are registers.
-#[inline(never)]
-#[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "AVX is x86-64's"))]
-pub(super) unsafe fn copy_matrix<E: Real>([rows, columns]: [usize; 2], from: Out<E>, to: Out<E>, has_avx: bool) {
-    // If columns become rows, rows of the transposed matrices become columns.
-    let turned = |matrix: Out<E>| Out { row: matrix.col, col: matrix.row, ..matrix };
-    let ([rows, columns], from, to) = if from.row == 1 && to.col == 1 && from.col != 1 {
-        ([columns, rows], turned(from), turned(to))
-    } else {
-        ([rows, columns], from, to)
-    };
-    // SAFETY: the caller's promise.
-    unsafe {
-        if from.col == 1 && to.row == 1 && rows >= 4 && columns >= 4 {
-            #[cfg(target_arch = "x86_64")]
-            if has_avx && size_of::<E>() == 4 {
-                super::vector::transpose([rows, columns], from.at.cast(), from.row, to.at.cast(), to.col);
-                return;
-            }
-            let mut j = 0;
-            while j < columns {
-                j = j.min(columns - 4);
-                let mut i = 0;
-                while i < rows {
-                    i = i.min(rows - 4);
-                    transpose_4(from.skip(i, j).at, from.row, to.skip(i, j).at, to.col);
-                    i += 4;
-                }
-                j += 4;
-            }
-            return;
-        }
-        if from.col == 1 && to.col == 1 && columns >= 4 {
-            for i in 0..rows {
-                let mut j = 0;
-                while j < columns {
-                    j = j.min(columns - 4);
-                    *to.skip(i, j).at.cast::<[E; 4]>() = *from.skip(i, j).at.cast::<[E; 4]>();
-                    j += 4;
-                }
-            }
-            return;
-        }
-        for i in 0..rows {
-            for j in 0..columns {
-                *to.skip(i, j).at = *from.skip(i, j).at;
-            }
-        }
-    }
-}
-
-/// Transposes a block of `4 x 4`: line `i` of `from` becomes column `i` of `to`.
-///
-/// # Safety
-/// Four lines of four neighbours can be read, and written.
-#[inline(always)]
-unsafe fn transpose_4<E: Copy>(from: *const E, from_stride: usize, to: *mut E, to_stride: usize) {
-    // SAFETY: the caller's promise; an element of four bytes can be moved as an `f32`, of any bits.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        if size_of::<E>() == 4 {
-            super::vector::transpose_4(from.cast(), from_stride, to.cast(), to_stride);
-            return;
-        }
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        if size_of::<E>() == 4 {
-            use core::arch::wasm32::{i32x4_shuffle, v128_load, v128_store};
-
-            let [a, b, c, d] = [0, 1, 2, 3].map(|i| v128_load(from.add(i * from_stride).cast()));
-            let (ab, cd) = (i32x4_shuffle::<0, 4, 1, 5>(a, b), i32x4_shuffle::<0, 4, 1, 5>(c, d));
-            let (ab_high, cd_high) = (i32x4_shuffle::<2, 6, 3, 7>(a, b), i32x4_shuffle::<2, 6, 3, 7>(c, d));
-            v128_store(to.cast(), i32x4_shuffle::<0, 1, 4, 5>(ab, cd));
-            v128_store(to.add(to_stride).cast(), i32x4_shuffle::<2, 3, 6, 7>(ab, cd));
-            v128_store(to.add(2 * to_stride).cast(), i32x4_shuffle::<0, 1, 4, 5>(ab_high, cd_high));
-            v128_store(to.add(3 * to_stride).cast(), i32x4_shuffle::<2, 3, 6, 7>(ab_high, cd_high));
-            return;
-        }
-        for j in 0..4 {
-            for i in 0..4 {
-                *to.add(j * to_stride + i) = *from.add(i * from_stride + j);
-            }
-        }
-    }
 }
 
 /// The product for one panel, whose `k` rows of `N` elements can be read.

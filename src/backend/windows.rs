@@ -11,7 +11,6 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use super::dispatch::{Kernel, dispatch};
-use super::panel::{Out, copy_matrix};
 use super::vector::Vector;
 use super::{Backend, Real, is_fused, is_ours};
 
@@ -242,45 +241,6 @@ unsafe fn vectors<V: Vector, const W: usize>(from: *const V::Elem) -> [V; W] {
     core::array::from_fn(|j| unsafe { V::load(from.add(j * V::LANES)) })
 }
 
-/// Copies `rows x columns` elements: row `i`, which begins at `i * from_row`, becomes column `i`, and element `j` of it lies at
-/// `j * to_row + i`. Nothing is done where they do not fit, which is a fault of the caller.
-pub(crate) fn transpose<B: Backend>(
-    [rows, columns]: [usize; 2],
-    from: &[B::Elem],
-    from_row: usize,
-    to: &mut [B::Elem],
-    to_row: usize,
-) {
-    if rows == 0 || columns == 0 {
-        return;
-    }
-    let fits = (rows - 1) * from_row + columns <= from.len() && (columns - 1) * to_row + rows <= to.len();
-    debug_assert!(fits, "{rows} x {columns} elements do not fit their slices");
-    if fits {
-        let from = Out { at: from.as_ptr().cast_mut(), row: from_row, col: 1, keep: false };
-        let to = Out { at: to.as_mut_ptr(), row: 1, col: to_row, keep: false };
-        dispatch::<B, _>(Transpose { sizes: [rows, columns], from, to });
-    }
-}
-
-/// Two matrices that lie within their slices; `from` is only read.
-struct Transpose<E> {
-    sizes: [usize; 2],
-    from: Out<E>,
-    to: Out<E>,
-}
-
-impl<E: Real> Kernel<E> for Transpose<E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
-        let Self { sizes, from, to } = self;
-        // SAFETY: both lie within their slices, and do not overlap.
-        unsafe { copy_matrix(sizes, from, to, VECTOR >= 32) };
-    }
-}
-
 /// Memory on the stack for up to `LEN` items, of which none is set before it is needed. Vectors are not split between lines of
 /// the cache.
 #[repr(align(64))]
@@ -345,26 +305,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn rows_become_columns() {
-        let from: std::vec::Vec<f32> = (0..21 * 19_u16).map(f32::from).collect();
-        for [rows, columns] in [[1, 1], [3, 5], [8, 8], [9, 17], [17, 9], [20, 16]] {
-            let mut to = [-1.0; 19 * 21];
-            transpose::<F>([rows, columns], &from, 19, &mut to, 21);
-            for (i, j) in (0..19).flat_map(|i| (0..21).map(move |j| (i, j))) {
-                let want = if i < columns && j < rows { from[j * 19 + i] } else { -1.0 };
-                assert!(to[i * 21 + j] == want, "{rows} x {columns}: {i}, {j}");
-            }
-        }
-    }
-
-    #[test]
-    #[cfg_attr(debug_assertions, should_panic(expected = "do not fit"))]
-    fn nothing_is_done_beyond_the_end() {
-        let mut to = [7.0_f32; 6];
-        transpose::<F>([2, 3], &[1.0; 6], 3, &mut to, 3);
-        assert_eq!(to, [7.0; 6]);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) fn miri(workspace: &Workspace) -> Result<()> {
 
 /// A part of them that takes a few minutes: unsafe code, every operation, plans and programs. The slowest are tiles.
 pub(crate) fn miri_in_short(workspace: &Workspace) -> Result<String> {
-    const TESTS: &str = "backend::columns backend::panel ops:: optim plan program tape";
+    const TESTS: &str = "backend::columns backend::panel backend::transpose ops:: optim plan program tape";
     if !has_miri() {
         return Ok(format!("left out: the {NIGHTLY} tool chain has no Miri"));
     }

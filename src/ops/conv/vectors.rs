@@ -11,7 +11,8 @@ use core::iter::repeat_n;
 use core::ops::Range;
 
 use super::{Geometry, Planes};
-use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes, transpose};
+use crate::backend::transpose::transpose;
+use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes};
 use crate::backend::{Backend, Real, Start};
 
 /// Unoptimized code keeps what is on the stack more than once.

@@ -5,7 +5,8 @@ use core::ops::Range;
 
 use super::super::{Geometry, Planes, Positions};
 use super::{IMAGE, PANEL, PLACES, SMALL, WIDEST};
-use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes, transpose};
+use crate::backend::transpose::transpose;
+use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes};
 use crate::backend::{Backend, Real, Start};
 
 /// Elements of the weights that are needed at a time.
