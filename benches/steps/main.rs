@@ -66,6 +66,9 @@ fn main() {
 
 fn run<B: Backend<Elem = f32>>(workloads: &[Workload<B>], name: &str, what: What, steps: usize) {
     let mut ours = Ours::new(workloads.iter().find(|workload| workload.name == name).expect("a workload"));
+    #[cfg(feature = "rayon")]
+    let loss = rayon::scope(|_| ours.run(what, steps).1);
+    #[cfg(not(feature = "rayon"))]
     let loss = ours.run(what, steps).1;
     println!("loss {loss}, hash of the parameters {:016x}", ours.hash());
 }

@@ -9,6 +9,11 @@
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp::finite_prefix;
 use super::{Backend, Real};
+#[cfg(not(all(target_arch = "arm", target_abi = "eabihf", target_os = "none")))]
+use {
+    super::threads::{ELEMENT, ELEMENTS_OF_A_PART, Each, parts, share},
+    core::sync::atomic::{AtomicBool, Ordering},
+};
 
 /// A loop with its operands.
 pub(crate) trait Kernel<E: Real> {
@@ -83,7 +88,13 @@ pub(crate) fn first_not_finite<E: Real>(x: &[E]) -> Option<usize> {
 
 #[cfg(not(all(target_arch = "arm", target_abi = "eabihf", target_os = "none")))]
 fn finite_prefix<E: Real>(x: &[E]) -> usize {
-    if dispatch::<super::Strict<E>, _>(AllFinite(x)) { x.len() } else { 0 }
+    let all_finite = AtomicBool::new(true);
+    share(parts(ELEMENT * x.len()), ELEMENTS_OF_A_PART, 0..x.len(), Each(x, 1), &|_, Each(x, _)| {
+        if !dispatch::<super::Strict<E>, _>(AllFinite(x)) {
+            all_finite.store(false, Ordering::Relaxed);
+        }
+    });
+    if all_finite.into_inner() { x.len() } else { 0 }
 }
 
 /// Whether it is certain that no element is infinite or NaN. Without vectors the search itself is as quick.

@@ -1,15 +1,27 @@
 //! Work that threads share, with the feature `rayon`. It is split by what is written, so that every element is computed as one
 //! thread computes it, to the bit.
 
+#![allow(unsafe_code)]
+
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use super::Real;
 
-/// Multiply-adds, or elements of an update, that are worth a thread.
+/// Multiply-adds that are worth a thread: it takes as long to wake one.
 #[cfg(feature = "rayon")]
-const WORTH_A_THREAD: usize = 1 << 17;
+const WORTH_A_THREAD: usize = 1 << 19;
 
-/// In how many parts so much work is done; one where there are no threads.
+/// Multiply-adds that take as long as an element of an element-wise function.
+pub(crate) const ELEMENT: usize = 8;
+
+/// Multiply-adds that take as long as an element of an update.
+pub(crate) const UPDATE: usize = 16;
+
+/// Threads share elements by multiples of this: no vector is torn, and no line of the cache.
+pub(crate) const ELEMENTS_OF_A_PART: usize = 64;
+
+/// In how many parts so many multiply-adds are done; one where there are no threads.
 #[inline(always)]
 pub(crate) fn parts(work: usize) -> usize {
     #[cfg(feature = "rayon")]
@@ -74,6 +86,56 @@ impl<E: Real> Cut for Each<&mut [E]> {
         let Self(data, each) = self;
         let (first, rest) = data.split_at_mut(data.len().min(outputs * each));
         (Self(first, each), Self(rest, each))
+    }
+}
+
+/// Columns of a matrix of so many rows, which lie so far apart. The columns beside them may belong to other threads.
+pub(crate) struct Columns<'a, E> {
+    at: *mut E,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    rows: usize,
+    row: usize,
+    width: usize,
+    matrix: PhantomData<&'a mut [E]>,
+}
+
+// SAFETY: it is an exclusive borrow of elements that can be sent.
+unsafe impl<E: Send> Send for Columns<'_, E> {}
+
+impl<'a, E> Columns<'a, E> {
+    /// All columns of a matrix; of as many rows as there are whole.
+    pub(crate) fn new(data: &'a mut [E], width: usize, row: usize) -> Self {
+        let row = row.max(width);
+        let rows =
+            if data.len() < width { 0 } else { (data.len() - width).checked_div(row).map_or(1, |rows| rows + 1) };
+        Self { at: data.as_mut_ptr(), rows, row, width, matrix: PhantomData }
+    }
+
+    /// Where they begin.
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut E {
+        self.at
+    }
+
+    /// The distance between rows.
+    pub(crate) fn distance(&self) -> usize {
+        self.row
+    }
+
+    /// Where so many rows and columns begin, from this element on, if they lie within.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn block(&mut self, [i, j]: [usize; 2], [rows, columns]: [usize; 2]) -> Option<*mut E> {
+        let is_inside = i + rows <= self.rows && j + columns <= self.width;
+        debug_assert!(is_inside, "{rows} x {columns} from ({i}, {j}) on do not lie in {} x {}", self.rows, self.width);
+        is_inside.then(|| self.at.wrapping_add(i * self.row + j))
+    }
+}
+
+impl<E: Send> Cut for Columns<'_, E> {
+    fn cut(self, outputs: usize) -> (Self, Self) {
+        let first = outputs.min(self.width);
+        // No further than one past the matrix: rows are as wide as both.
+        let rest = self.at.wrapping_add(first);
+        (Self { width: first, ..self }, Self { at: rest, width: self.width - first, ..self })
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{self, Out};
-use super::threads::{self, Each};
+use super::threads::{self, Columns, Each};
 #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
 use super::vfp;
 use super::{Backend, Real};
@@ -43,6 +43,9 @@ impl Start {
 
 /// Threads share the rows of a product by multiples of this: the largest tile has as many.
 const ROWS_OF_A_PART: usize = 8;
+/// And the columns by multiples of this, likewise.
+#[cfg(feature = "rayon")]
+const COLUMNS_OF_A_PART: usize = 32;
 /// Terms of a panel that is copied. Unoptimized code has a place on the stack for every panel that it might copy.
 const TERMS: usize = if cfg!(debug_assertions) { 16 } else { 256 };
 /// Rows of a full tile.
@@ -131,10 +134,20 @@ pub(crate) fn matmul<B: Backend>(
         return;
     }
     let keep = start == Start::Output;
-    let data = (Each(a.data, a.row), Each(c, c_row));
-    threads::share(threads::parts(m * n * k), ROWS_OF_A_PART, 0..m, data, &|rows, (Each(data, _), Each(c, _))| {
-        let a = Matrix { data, ..a };
-        dispatch::<B, _>(Product { sizes: [rows.len(), n, k], a, b, c, c_row, keep });
+    let parts = threads::parts(m * n * k);
+    // Each thread reads the whole of the operand that is not cut. Where `b` is the largest of the three, as weights are, its
+    // columns are.
+    #[cfg(feature = "rayon")]
+    if parts > 1 && n > m && k > m {
+        let c = Columns::new(c, n, c_row);
+        return threads::share(parts, COLUMNS_OF_A_PART, 0..n, c, &|columns, c| {
+            let b = Matrix { data: b.data.get(columns.start * b.col..).unwrap_or_default(), ..b };
+            dispatch::<B, _>(Product { sizes: [m, columns.len(), k], a, b, c, keep });
+        });
+    }
+    threads::share(parts, ROWS_OF_A_PART, 0..m, (Each(a.data, a.row), Each(c, c_row)), &|rows, (a_rows, c_rows)| {
+        let (a, c) = (Matrix { data: a_rows.0, ..a }, Columns::new(c_rows.0, n, c_row));
+        dispatch::<B, _>(Product { sizes: [rows.len(), n, k], a, b, c, keep });
     });
 }
 
@@ -143,8 +156,7 @@ struct Product<'a, E> {
     sizes: [usize; 3],
     a: Matrix<'a, E>,
     b: Matrix<'a, E>,
-    c: &'a mut [E],
-    c_row: usize,
+    c: Columns<'a, E>,
     keep: bool,
 }
 
@@ -153,11 +165,11 @@ impl<E: Real> Kernel<E> for Product<'_, E> {
 
     #[inline(always)]
     fn run<C: Backend<Elem = E>, const VECTOR: usize>(self) {
-        let Self { sizes, a, b, c, c_row, keep } = self;
+        let Self { sizes, a, b, mut c, keep } = self;
         let lengths = [a.data.len(), b.data.len()];
         let a = Walk { at: a.data.as_ptr(), side: a.row, step: a.col };
         let b = Walk { at: b.data.as_ptr(), side: b.col, step: b.row };
-        let out = Out { at: c.as_mut_ptr(), row: c_row, col: 1, keep };
+        let out = Out { at: c.as_mut_ptr(), row: c.distance(), col: 1, keep };
         // SAFETY: all three matrices lie within their slices, and `c` is borrowed exclusively.
         unsafe {
             // A single row by a transposed matrix needs every element of a panel once, which is worth it where blocks are
@@ -374,7 +386,7 @@ mod tests {
                     let keep = start == Start::Output;
                     let run = |what: &str, run: fn(Product<'_, f32>)| {
                         let mut got = c.clone();
-                        run(Product { sizes: [m, n, k], a, b, c: &mut got, c_row, keep });
+                        run(Product { sizes: [m, n, k], a, b, c: Columns::new(&mut got, n, c_row), keep });
                         same(what, &got);
                     };
                     run("no vectors", |product| product.run::<Strict<f32>, 0>());

@@ -8,6 +8,7 @@ use super::panel::Out;
 use super::{
     Backend,
     dispatch::{Kernel, dispatch},
+    threads::Columns,
 };
 
 #[cfg(target_arch = "x86_64")]
@@ -23,16 +24,56 @@ pub(crate) fn transpose<B: Backend>(
     to: &mut [B::Elem],
     to_row: usize,
 ) {
-    if rows == 0 || columns == 0 {
-        return;
-    }
-    let fits = (rows - 1) * from_row + columns <= from.len() && (columns - 1) * to_row + rows <= to.len();
-    debug_assert!(fits, "{rows} x {columns} elements do not fit their slices");
-    if fits {
+    if fits([rows, columns], from, from_row) && fits([columns, rows], to, to_row) {
         let from = Out { at: from.as_ptr().cast_mut(), row: from_row, col: 1, keep: false };
         let to = Out { at: to.as_mut_ptr(), row: 1, col: to_row, keep: false };
         dispatch::<B, _>(Transpose { sizes: [rows, columns], from, to });
     }
+}
+
+/// The same from columns of a matrix, from an element on.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn transpose_from<B: Backend>(
+    [rows, columns]: [usize; 2],
+    from: &mut Columns<'_, B::Elem>,
+    at: [usize; 2],
+    to: &mut [B::Elem],
+    to_row: usize,
+) {
+    let (row, from) = (from.distance(), from.block(at, [rows, columns]));
+    if let Some(from) = from
+        && fits([columns, rows], to, to_row)
+    {
+        let from = Out { at: from, row, col: 1, keep: false };
+        let to = Out { at: to.as_mut_ptr(), row: 1, col: to_row, keep: false };
+        dispatch::<B, _>(Transpose { sizes: [rows, columns], from, to });
+    }
+}
+
+/// The same to columns of a matrix: its row `j`, from an element on, becomes column `j`.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn transpose_to<B: Backend>(
+    [rows, columns]: [usize; 2],
+    from: &[B::Elem],
+    from_row: usize,
+    to: &mut Columns<'_, B::Elem>,
+    at: [usize; 2],
+) {
+    let (col, to) = (to.distance(), to.block(at, [columns, rows]));
+    if let Some(to) = to
+        && fits([rows, columns], from, from_row)
+    {
+        let from = Out { at: from.as_ptr().cast_mut(), row: from_row, col: 1, keep: false };
+        dispatch::<B, _>(Transpose { sizes: [rows, columns], from, to: Out { at: to, row: 1, col, keep: false } });
+    }
+}
+
+/// Whether an `outer x inner` matrix, whose rows lie so far apart, lies within its elements.
+#[cfg(target_arch = "x86_64")]
+fn fits<E>([outer, inner]: [usize; 2], data: &[E], row: usize) -> bool {
+    let fits = outer == 0 || inner == 0 || (outer - 1) * row + inner <= data.len();
+    debug_assert!(fits, "{outer} x {inner} elements, {row} apart, do not fit {}", data.len());
+    fits
 }
 
 /// Two matrices that lie within their slices; `from` is only read.

@@ -425,8 +425,7 @@ impl Geometry {
         }
     }
 
-    /// Adds to the weights' gradient the products of the image and the maps. Threads share the outputs; each gathers the columns for
-    /// itself.
+    /// Adds to the weights' gradient the products of the image and the maps.
     pub(super) fn correlate<B: Backend>(
         &self,
         image: &[B::Elem],
@@ -434,16 +433,15 @@ impl Geometry {
         weight: &mut [B::Elem],
         scratch: &mut [B::Elem],
     ) {
+        #[cfg(target_arch = "x86_64")]
+        if self.correlate_in_vectors::<B>(image, maps, weight) {
+            return;
+        }
+        // Threads share the outputs; each gathers the columns for itself.
         let (outputs, parts) = (self.groups * self.outputs, parts(maps.len() * self.taps()));
         let data = (Each(weight, self.taps()), Scratch::new(scratch));
         share(parts, 8, 0..outputs, data, &|outputs, (Each(weight, _), scratch)| {
-            scratch.lend(|scratch| {
-                #[cfg(target_arch = "x86_64")]
-                if self.correlate_in_vectors::<B>(image, maps, outputs.clone(), weight) {
-                    return;
-                }
-                self.correlate_by_columns::<B>(image, maps, outputs, weight, scratch);
-            });
+            scratch.lend(|scratch| self.correlate_by_columns::<B>(image, maps, outputs, weight, scratch));
         });
     }
 

@@ -3,6 +3,7 @@
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, Reads};
 use crate::backend::dispatch::{Kernel, dispatch};
+use crate::backend::threads::{ELEMENT, ELEMENTS_OF_A_PART, Each, parts, share};
 use crate::backend::{Backend, Real};
 use core::marker::PhantomData;
 
@@ -47,7 +48,10 @@ fn forward<B: Backend, F: Unary<B>>(call: ForwardCall<'_, B::Elem>) {
 /// `y = f(y)`.
 pub(super) fn map<B: Backend, F: Unary<B>>(y: &mut [B::Elem], args: &Args) {
     // A copy, so that the loop need not read them again after every element that it writes.
-    dispatch::<B, _>(Values::<B, F> { y, args: *args, function: PhantomData });
+    let args = *args;
+    share(parts(ELEMENT * y.len()), ELEMENTS_OF_A_PART, 0..y.len(), Each(y, 1), &|_, Each(y, _)| {
+        dispatch::<B, _>(Values::<B, F> { y, args, function: PhantomData });
+    });
 }
 
 struct Values<'a, B: Backend, F> {
@@ -79,7 +83,10 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
         return;
     }
     let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
-    dispatch::<B, _>(Gradients::<B, F> { dx: call.dx, read, args, function: PhantomData });
+    let (dx, len) = (call.dx, read.len());
+    share(parts(ELEMENT * len), ELEMENTS_OF_A_PART, 0..len, (Each(dx, 1), Each(read, 1)), &|_, (dx, read)| {
+        dispatch::<B, _>(Gradients::<B, F> { dx: dx.0, read: read.0, args, function: PhantomData });
+    });
 }
 
 struct Gradients<'a, B: Backend, F> {

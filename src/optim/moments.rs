@@ -2,7 +2,7 @@
 
 use super::{Group, Optimizer};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::threads::{Each, parts, share};
+use crate::backend::threads::{ELEMENTS_OF_A_PART, Each, UPDATE, parts, share};
 use crate::backend::{Backend, Real};
 
 /// Elements at the start of the moments' space: the count of steps in two of them (so that `f32` counts beyond 2^24), the
@@ -15,9 +15,6 @@ pub(crate) const SKIPPED: usize = 2;
 pub(crate) const GATHERED: usize = 3;
 /// The low part of the step count stays below this.
 const CARRY: usize = 1 << 20;
-
-/// Threads share an update by multiples of this: no vector is torn, and no line of the cache.
-const ELEMENTS_OF_A_PART: usize = 64;
 
 /// A count in the header.
 pub(crate) fn count_of<E: Real>(moments: &[E], at: usize) -> usize {
@@ -87,7 +84,7 @@ pub(crate) fn update<B: Backend, O: Optimizer<B>>(
         return kernel(coefficients, group, params, grads, [a, b, c]);
     }
     let data = ((Each(params, 1), Each(grads, 1)), (Each(a, 1), Each(b, 1), Each(c, 1)));
-    share(parts(grads.len()), ELEMENTS_OF_A_PART, 0..grads.len(), data, &|_, ((params, grads), (a, b, c))| {
+    share(parts(UPDATE * grads.len()), ELEMENTS_OF_A_PART, 0..grads.len(), data, &|_, ((params, grads), (a, b, c))| {
         let (params, grads, moments) = (params.0, grads.0, [a.0, b.0, c.0]);
         dispatch::<B, _>(Update::<B, O> { coefficients, group, params, grads, moments });
     });

@@ -11,7 +11,8 @@ use core::iter::repeat_n;
 use core::ops::Range;
 
 use super::{Geometry, Planes};
-use crate::backend::transpose::transpose;
+use crate::backend::threads::{Columns, parts, share};
+use crate::backend::transpose::{transpose, transpose_from, transpose_to};
 use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes};
 use crate::backend::{Backend, Real, Start};
 
@@ -172,8 +173,8 @@ impl Geometry {
         let result = result.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
         let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
-        for (group, channel) in self.parts(&layout) {
-            let channels = layout.channels.min(self.channels - channel);
+        for (group, Range { start: channel, end }) in self.parts(&layout, 0..self.channels) {
+            let channels = end - channel;
             let terms = Terms::new(terms.collect(self.taps_of(channels, &layout)));
             let at_once = PANEL / terms.len() / width * width;
             for first in (0..self.outputs).step_by(at_once) {
@@ -210,7 +211,7 @@ impl Geometry {
                                 Sums::From(&from)
                             };
                             Product { left: padded, rows, terms, panel, width, result, sums }.run::<B>();
-                            if channel + channels == self.channels {
+                            if end == self.channels {
                                 then(&mut result[..rows.len() * width]);
                             }
                             self.rows_to_maps::<B>(&block, result, width, maps, count);
@@ -222,59 +223,79 @@ impl Geometry {
         true
     }
 
-    /// Groups, and the first channels of their parts.
-    fn parts(&self, layout: &Layout) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let (groups, channels, step) = (self.groups, self.channels, layout.channels);
-        (0..groups).flat_map(move |group| (0..channels).step_by(step).map(move |channel| (group, channel)))
+    /// Groups, and so many of the channels of each in parts.
+    fn parts(&self, layout: &Layout, channels: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> + use<> {
+        let step = layout.channels;
+        (0..self.groups).flat_map(move |group| {
+            channels.clone().step_by(step).map(move |first| (group, first..(first + step).min(channels.end)))
+        })
     }
 
-    /// [`Geometry::correlate`], for some outputs.
-    #[inline(never)]
+    /// [`Geometry::correlate`]. Threads share the taps; each copies the channels that it needs, and all maps.
     pub(super) fn correlate_in_vectors<B: Backend>(
         &self,
         image: &[B::Elem],
         maps: &[B::Elem],
-        outputs: Range<usize>,
         weight: &mut [B::Elem],
     ) -> bool {
-        let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs.min(outputs.len())), self.layout())
-        else {
+        let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs), self.layout()) else {
             return false;
         };
+        let (taps, parts) = (self.taps(), parts(maps.len() * self.taps()));
+        let grain = if self.channels < parts { 1 } else { taps / self.channels };
+        share(parts, grain, 0..taps, Columns::new(weight, taps, taps), &|taps, weight| {
+            self.correlate_taps::<B>(image, maps, taps, weight, width, &layout);
+        });
+        true
+    }
+
+    /// The same for some taps, whose weights these are.
+    #[inline(never)]
+    fn correlate_taps<B: Backend>(
+        &self,
+        image: &[B::Elem],
+        maps: &[B::Elem],
+        taps: Range<usize>,
+        mut weight: Columns<'_, B::Elem>,
+        width: usize,
+        layout: &Layout,
+    ) {
         let mut padded = Buffer::<_, IMAGE>::NEW;
         let mut panel = Buffer::<_, PANEL>::NEW;
         let mut sums = Buffer::<_, PANEL>::NEW;
-        let mut rows = Buffer::<_, PLACES>::NEW;
+        let mut places = Buffer::<_, PLACES>::NEW;
         let mut terms = Buffer::<_, PLACES>::NEW;
         let mut terms_at_the_edge = Buffer::<_, PLACES>::NEW;
-        let terms = Terms::new(terms.collect(self.pixels_of(&layout, layout.columns)));
+        let terms = Terms::new(terms.collect(self.pixels_of(layout, layout.columns)));
         let panel = panel.collect(repeat_n(B::Elem::ZERO, PLACES * width));
         let padded = padded.collect(repeat_n(B::Elem::ZERO, layout.channels * layout.window[0] * layout.window[1]));
         let (plane, out_plane, samples) = (self.plane(), self.out_plane(), maps.len() / self.maps_len());
-        for (group, channel) in self.parts(&layout) {
-            let channels = layout.channels.min(self.channels - channel);
-            let rows = Rows::new(rows.collect(enumerated(self.taps_of(channels, &layout))));
+        let of_a_channel = self.taps() / self.channels;
+        let channels = taps.start / of_a_channel..taps.end.div_ceil(of_a_channel);
+        for (group, part) in self.parts(layout, channels) {
+            let taps_here = taps.start.max(part.start * of_a_channel)..taps.end.min(part.end * of_a_channel);
+            let others = taps_here.start - part.start * of_a_channel;
+            let rows = self.taps_of(part.len(), layout).skip(others).take(taps_here.len());
+            let rows = Rows::new(places.collect(enumerated(rows)));
             let at_once = PANEL / rows.len() / width * width;
-            let group_start = (group * self.outputs).max(outputs.start);
-            let group_end = ((group + 1) * self.outputs).min(outputs.end);
-            for first in (group_start..group_end).step_by(at_once) {
-                let outputs_here = at_once.min(group_end - first);
-                let sums = sums.collect(repeat_n(B::Elem::ZERO, outputs_here.next_multiple_of(width) * rows.len()));
-                let at = (first - outputs.start) * self.taps() + channel * (self.taps() / self.channels);
-                let weight = weight.get_mut(at..).unwrap_or_default();
-                let panels = || (0..outputs_here).step_by(width).map(|i| (i, width.min(outputs_here - i)));
+            for first in (0..self.outputs).step_by(at_once) {
+                let outputs = at_once.min(self.outputs - first);
+                let first = group * self.outputs + first;
+                let sums = sums.collect(repeat_n(B::Elem::ZERO, outputs.next_multiple_of(width) * rows.len()));
+                let panels = || (0..outputs).step_by(width).map(|i| (i, width.min(outputs - i)));
+                let column = taps_here.start - taps.start;
                 for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
-                    transpose::<B>([count, rows.len()], &weight[i * self.taps()..], self.taps(), sums, width);
+                    transpose_from::<B>([count, rows.len()], &mut weight, [first + i, column], sums, width);
                 }
                 for n in 0..samples {
-                    let image = image.get(n * self.image_len() + (group * self.channels + channel) * plane..);
+                    let image = image.get(n * self.image_len() + (group * self.channels + part.start) * plane..);
                     let maps = maps.get((n * self.groups * self.outputs + first) * out_plane..).unwrap_or_default();
-                    for block in self.blocks(&layout) {
-                        self.pad(image.unwrap_or_default(), channels, &layout, &block, padded);
+                    for block in self.blocks(layout) {
+                        self.pad(image.unwrap_or_default(), part.len(), layout, &block, padded);
                         let terms = if block.columns == layout.columns {
                             terms
                         } else {
-                            Terms::new(terms_at_the_edge.collect(self.pixels_of(&layout, block.columns)))
+                            Terms::new(terms_at_the_edge.collect(self.pixels_of(layout, block.columns)))
                         };
                         let terms = terms.first(block.rows * block.columns);
                         for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
@@ -285,11 +306,10 @@ impl Geometry {
                     }
                 }
                 for ((i, count), sums) in panels().zip(sums.chunks_exact(rows.len() * width)) {
-                    transpose::<B>([rows.len(), count], sums, width, &mut weight[i * self.taps()..], self.taps());
+                    transpose_to::<B>([rows.len(), count], sums, width, &mut weight, [first + i, column]);
                 }
             }
         }
-        true
     }
 }
 
@@ -301,6 +321,7 @@ fn enumerated(places: impl Iterator<Item = u32>) -> impl Iterator<Item = Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::threads::Cut;
     use crate::backend::{Fast, Strict};
 
     fn values(len: usize, seed: usize) -> std::vec::Vec<f32> {
@@ -356,11 +377,19 @@ mod tests {
                 used |= 2;
             }
         }
-        let all = 0..groups * outputs;
+        let (all, taps) = (0..groups * outputs, geometry.taps());
         let (mut got, mut want) = (weight.clone(), weight.clone());
-        if geometry.correlate_in_vectors::<B>(&image, &maps, all.clone(), &mut got) {
+        if geometry.correlate_in_vectors::<B>(&image, &maps, &mut got) {
             geometry.correlate_by_columns::<B>(&image, &maps, all, &mut want, &mut columns);
             assert_eq!(bits(&got), bits(&want), "weights: {shape}");
+            // In two parts, as by two threads.
+            let (width, layout) = (geometry.panel_width::<B>(outputs).unwrap(), geometry.layout().unwrap());
+            let (mut got, middle) = (weight, taps / 3);
+            let (first, rest) = Columns::new(&mut got, taps, taps).cut(middle);
+            for (taps, weight) in [(0..middle, first), (middle..taps, rest)] {
+                geometry.correlate_taps::<B>(&image, &maps, taps, weight, width, &layout);
+            }
+            assert_eq!(bits(&got), bits(&want), "weights in two parts: {shape}");
             used |= 4;
         }
         used
