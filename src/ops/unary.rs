@@ -79,7 +79,12 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
         return;
     }
     let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
-    dispatch::<B, _>(Gradients::<B, F> { dx: call.dx, read, args, function: PhantomData });
+    map_gradient::<B, F>(call.dx, read, args);
+}
+
+/// `dx = dx f'`, from what the derivative is told from.
+pub(super) fn map_gradient<B: Backend, F: Unary<B>>(dx: &mut [B::Elem], read: &[B::Elem], args: Args) {
+    dispatch::<B, _>(Gradients::<B, F> { dx, read, args, function: PhantomData });
 }
 
 struct Gradients<'a, B: Backend, F> {
