@@ -11,7 +11,7 @@ use core::iter::repeat_n;
 use core::ops::Range;
 
 use super::{Geometry, Planes};
-use crate::backend::threads::{Columns, parts, share};
+use crate::backend::threads::{Columns, Each, parts, share};
 use crate::backend::transpose::{transpose, transpose_from, transpose_to};
 use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes};
 use crate::backend::{Backend, Real, Start};
@@ -231,7 +231,7 @@ impl Geometry {
         })
     }
 
-    /// [`Geometry::correlate`]. Threads share the taps; each copies the channels that it needs, and all maps.
+    /// [`Geometry::correlate`]. Threads share outputs or taps; what is larger, maps or images, is not copied by each of them.
     pub(super) fn correlate_in_vectors<B: Backend>(
         &self,
         image: &[B::Elem],
@@ -241,21 +241,28 @@ impl Geometry {
         let (Some(width), Some(layout)) = (self.panel_width::<B>(self.outputs), self.layout()) else {
             return false;
         };
-        let (taps, parts) = (self.taps(), parts(maps.len() * self.taps()));
-        let grain = if self.channels < parts { 1 } else { taps / self.channels };
-        share(parts, grain, 0..taps, Columns::new(weight, taps, taps), &|taps, weight| {
-            self.correlate_taps::<B>(image, maps, taps, weight, width, &layout);
-        });
+        let (outputs, taps, parts) = (self.groups * self.outputs, self.taps(), parts(maps.len() * self.taps()));
+        let run =
+            |outputs, taps, weight| self.correlate_some::<B>(image, maps, [outputs, taps], weight, width, &layout);
+        if self.maps_len() > self.image_len() {
+            share(parts, 8, 0..outputs, Each(weight, taps), &|outputs, Each(weight, _)| {
+                run(outputs, 0..taps, Columns::new(weight, taps, taps));
+            });
+        } else {
+            let grain = if self.channels < parts { 1 } else { taps / self.channels };
+            let weight = Columns::new(weight, taps, taps);
+            share(parts, grain, 0..taps, weight, &|taps, weight| run(0..outputs, taps, weight));
+        }
         true
     }
 
-    /// The same for some taps, whose weights these are.
+    /// The same for some taps of some outputs, whose weights these are.
     #[inline(never)]
-    fn correlate_taps<B: Backend>(
+    fn correlate_some<B: Backend>(
         &self,
         image: &[B::Elem],
         maps: &[B::Elem],
-        taps: Range<usize>,
+        [outputs, taps]: [Range<usize>; 2],
         mut weight: Columns<'_, B::Elem>,
         width: usize,
         layout: &Layout,
@@ -278,14 +285,15 @@ impl Geometry {
             let rows = self.taps_of(part.len(), layout).skip(others).take(taps_here.len());
             let rows = Rows::new(places.collect(enumerated(rows)));
             let at_once = PANEL / rows.len() / width * width;
-            for first in (0..self.outputs).step_by(at_once) {
-                let outputs = at_once.min(self.outputs - first);
-                let first = group * self.outputs + first;
-                let sums = sums.collect(repeat_n(B::Elem::ZERO, outputs.next_multiple_of(width) * rows.len()));
-                let panels = || (0..outputs).step_by(width).map(|i| (i, width.min(outputs - i)));
-                let column = taps_here.start - taps.start;
+            let group_start = (group * self.outputs).max(outputs.start);
+            let group_end = ((group + 1) * self.outputs).min(outputs.end);
+            for first in (group_start..group_end).step_by(at_once) {
+                let outputs_here = at_once.min(group_end - first);
+                let sums = sums.collect(repeat_n(B::Elem::ZERO, outputs_here.next_multiple_of(width) * rows.len()));
+                let panels = || (0..outputs_here).step_by(width).map(|i| (i, width.min(outputs_here - i)));
+                let (row, column) = (first - outputs.start, taps_here.start - taps.start);
                 for ((i, count), sums) in panels().zip(sums.chunks_exact_mut(rows.len() * width)) {
-                    transpose_from::<B>([count, rows.len()], &mut weight, [first + i, column], sums, width);
+                    transpose_from::<B>([count, rows.len()], &mut weight, [row + i, column], sums, width);
                 }
                 for n in 0..samples {
                     let image = image.get(n * self.image_len() + (group * self.channels + part.start) * plane..);
@@ -306,7 +314,7 @@ impl Geometry {
                     }
                 }
                 for ((i, count), sums) in panels().zip(sums.chunks_exact(rows.len() * width)) {
-                    transpose_to::<B>([rows.len(), count], sums, width, &mut weight, [first + i, column]);
+                    transpose_to::<B>([rows.len(), count], sums, width, &mut weight, [row + i, column]);
                 }
             }
         }
@@ -339,6 +347,7 @@ mod tests {
         let weight = values(groups * outputs * geometry.taps(), 2);
         let bias = values(groups * outputs, 3);
         let maps = values(samples * geometry.maps_len(), 4);
+        let relu = &values(samples * geometry.image_len(), 5)[..];
         let shape = std::format!(
             "{groups} x {channels} x {}x{} to {outputs} x {}x{out_width}, {kernel:?} stride {:?} padding {:?} dilation {:?}",
             geometry.height,
@@ -365,14 +374,15 @@ mod tests {
                 assert_eq!(bits(&got), bits(&want), "maps: {shape}");
                 used |= 1;
             }
+            let relu = if start == Start::Zero { relu } else { &[] };
             let (mut got, mut want) = (image.clone(), image.clone());
             // A sum that nothing is added to stays what it is.
             got[0] = -0.0;
             want[0] = -0.0;
             *got.last_mut().unwrap() = -0.0;
             *want.last_mut().unwrap() = -0.0;
-            if geometry.scatter_in_vectors::<B>(&mut got, &weight, &maps, start) {
-                geometry.scatter_by_columns::<B>(&mut want, &weight, &maps, &mut columns, start);
+            if geometry.scatter_in_vectors::<B>(&mut got, [&weight, relu], &maps, start) {
+                geometry.scatter_by_columns::<B>(&mut want, [&weight, relu], &maps, &mut columns, start);
                 assert_eq!(bits(&got), bits(&want), "image: {shape}");
                 used |= 2;
             }
@@ -382,14 +392,17 @@ mod tests {
         if geometry.correlate_in_vectors::<B>(&image, &maps, &mut got) {
             geometry.correlate_by_columns::<B>(&image, &maps, all, &mut want, &mut columns);
             assert_eq!(bits(&got), bits(&want), "weights: {shape}");
-            // In two parts, as by two threads.
+            // In four parts, as by threads.
             let (width, layout) = (geometry.panel_width::<B>(outputs).unwrap(), geometry.layout().unwrap());
-            let (mut got, middle) = (weight, taps / 3);
-            let (first, rest) = Columns::new(&mut got, taps, taps).cut(middle);
-            for (taps, weight) in [(0..middle, first), (middle..taps, rest)] {
-                geometry.correlate_taps::<B>(&image, &maps, taps, weight, width, &layout);
+            let (mut got, [output, tap]) = (weight, [groups * outputs / 2, taps / 3]);
+            let (first, rest) = got.split_at_mut(output * taps);
+            for (outputs, weight) in [(0..output, first), (output..groups * outputs, rest)] {
+                let (first, rest) = Columns::new(weight, taps, taps).cut(tap);
+                for (taps, weight) in [(0..tap, first), (tap..taps, rest)] {
+                    geometry.correlate_some::<B>(&image, &maps, [outputs.clone(), taps], weight, width, &layout);
+                }
             }
-            assert_eq!(bits(&got), bits(&want), "weights in two parts: {shape}");
+            assert_eq!(bits(&got), bits(&want), "weights in four parts: {shape}");
             used |= 4;
         }
         used
