@@ -195,7 +195,11 @@ fn line<B: Backend>(step: &Step<B>, node: Option<&Node<'_, B>>, plan: &HeapPlan<
             let is_rectified = with_relu.is_some_and(|with_relu| core::ptr::fn_addr_eq(run, with_relu));
             ("forward", op, if is_rectified { format!("{shape}, then relu") } else { shape })
         }
-        Action::Backward { .. } => ("backward", op, shape),
+        Action::Backward { run, .. } => {
+            let behind_relu = node.and_then(Node::op).and_then(|op| op.behind_relu);
+            let is_behind = x0.len() > 0 && behind_relu.is_some_and(|behind| core::ptr::fn_addr_eq(run, behind));
+            ("backward", op, if is_behind { format!("{shape}, then relu's") } else { shape })
+        }
         Action::Move { add: false } => ("backward", "copy", String::new()),
         Action::Move { add: true } => ("backward", "add up", String::new()),
         Action::Seed => ("backward", "seed", String::new()),

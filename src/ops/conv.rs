@@ -384,32 +384,33 @@ impl Geometry {
         });
     }
 
-    /// Writes images, or adds to them, what every element of their maps weighs in them: the transpose of [`Geometry::convolve`].
+    /// Writes images, or adds to them, what every element of their maps weighs in them: the transpose of [`Geometry::convolve`]. They go
+    /// on through relu, where its output is given.
     pub(super) fn scatter<B: Backend>(
         &self,
         image: &mut [B::Elem],
-        weight: &[B::Elem],
+        [weight, relu]: [&[B::Elem]; 2],
         maps: &[B::Elem],
         columns: &mut [B::Elem],
         start: Start,
     ) {
         #[cfg(target_arch = "x86_64")]
-        if self.scatter_in_vectors::<B>(image, weight, maps, start) {
+        if self.scatter_in_vectors::<B>(image, [weight, relu], maps, start) {
             return;
         }
-        self.scatter_by_columns::<B>(image, weight, maps, columns, start);
+        self.scatter_by_columns::<B>(image, [weight, relu], maps, columns, start);
     }
 
     fn scatter_by_columns<B: Backend>(
         &self,
         image: &mut [B::Elem],
-        weight: &[B::Elem],
+        [weight, relu]: [&[B::Elem]; 2],
         maps: &[B::Elem],
         columns: &mut [B::Elem],
         start: Start,
     ) {
-        let maps_len = self.maps_len();
-        for (n, image) in image.chunks_exact_mut(self.image_len().max(1)).enumerate() {
+        let (image_len, maps_len) = (self.image_len(), self.maps_len());
+        for (n, image) in image.chunks_exact_mut(image_len.max(1)).enumerate() {
             let maps = maps.get(n * maps_len..(n + 1) * maps_len).unwrap_or_default();
             if start == Start::Zero {
                 image.fill(B::Elem::ZERO);
@@ -422,6 +423,9 @@ impl Geometry {
                 B::matmul([taps, pixels, geometry.outputs], weight, maps, columns, pixels, Start::Zero);
                 geometry.add_columns(&block, columns, image);
             });
+            if let Some(y) = relu.get(n * image_len..(n + 1) * image_len) {
+                relu::gradient_in_place::<B>(image, y);
+            }
         }
     }
 
@@ -517,17 +521,17 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     });
 }
 
-/// The gradient for its input, sample by sample.
+/// The gradient for its input, sample by sample; and relu's, whose output that is, where it is given.
 pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
     let (image, maps) = (geometry.image_len().max(1), geometry.maps_len());
     let samples = call.dx.len() / image;
-    let data = (Each(call.dx, image), Scratch::new(call.scratch));
+    let data = (Each(call.dx, image), Each(call.x[0], image), Scratch::new(call.scratch));
     let parts = parts(samples * maps * geometry.taps());
-    share(parts, 1, 0..samples, data, &|samples, (Each(dx, _), scratch)| {
+    share(parts, 1, 0..samples, data, &|samples, (Each(dx, _), Each(x, _), scratch)| {
         scratch.lend(|scratch| {
             let dy = call.dy.get(samples.start * maps..samples.end * maps).unwrap_or_default();
-            geometry.scatter::<B>(dx, call.x[1], dy, scratch, Start::adding(call.add));
+            geometry.scatter::<B>(dx, [call.x[1], x], dy, scratch, Start::adding(call.add));
         });
     });
 }

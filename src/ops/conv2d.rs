@@ -25,6 +25,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv2d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
+            .behind_relu(gradient_x::<B>)
             .terms(Terms::Weight)
     }
 }

@@ -240,7 +240,7 @@ fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
     let [x, weight, bias] = call.x;
     let start = start_from_bias(call.y, bias, geometry.plane());
-    geometry.scatter::<B>(call.y, weight, x, call.scratch, start);
+    geometry.scatter::<B>(call.y, [weight, &[]], x, call.scratch, start);
 }
 
 fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {

@@ -24,6 +24,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         &Op::new("linear", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
+            .behind_relu(gradient_x_behind_relu::<B>)
             .terms(Terms::Row)
     }
 }
@@ -167,6 +168,13 @@ fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let dy = Matrix { data: call.dy, row: outputs, col: 1 };
     let weight = Matrix { data: call.x[1], row: features, col: 1 };
     B::matmul([rows, features, outputs], dy, weight, call.dx, features, Start::adding(call.add));
+}
+
+/// The same, and that of a rectified linear unit in front.
+fn gradient_x_behind_relu<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+    let BackwardCall { args, x, y, saved, dy, dx, add, scratch, first_row } = call;
+    gradient_x::<B>(BackwardCall { args, x, y, saved, dy, dx: &mut *dx, add, scratch, first_row });
+    relu::gradient_in_place::<B>(dx, x[0]);
 }
 
 fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {

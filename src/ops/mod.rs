@@ -389,6 +389,9 @@ pub struct Op<B: Backend> {
     pub view: bool,
     /// Computes the rectified output: programs run it where relu follows and nothing else reads the output.
     pub with_relu: Option<Forward<B>>,
+    /// Computes the gradient with respect to input 0, and relu's, whose output that is, in one pass; it reads input 0 as well.
+    /// Programs run it where nothing else contributes to the gradient of relu's output.
+    pub behind_relu: Option<Backward<B>>,
     /// Whether this is relu itself.
     pub is_relu: bool,
     /// How many multiply-adds it takes.
@@ -407,6 +410,7 @@ impl<B: Backend> Op<B> {
             backward,
             view: false,
             with_relu: None,
+            behind_relu: None,
             is_relu: false,
             terms: Terms::None,
         }
@@ -416,6 +420,12 @@ impl<B: Backend> Op<B> {
     #[must_use]
     pub const fn with_relu(self, forward: Forward<B>) -> Self {
         Self { with_relu: Some(forward), ..self }
+    }
+
+    /// The same with a kernel for the gradient with respect to input 0 that goes on through relu.
+    #[must_use]
+    pub const fn behind_relu(self, backward: Backward<B>) -> Self {
+        Self { behind_relu: Some(backward), ..self }
     }
 
     /// The same with so many products to an output.

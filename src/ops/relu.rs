@@ -36,6 +36,11 @@ pub(super) fn in_place<B: Backend>(y: &mut [B::Elem]) {
     unary::map::<B, Relu>(y, &Args::NONE);
 }
 
+/// Takes the gradient of relu's output `y` to that of its input, in place: what kernels do who have just computed it.
+pub(super) fn gradient_in_place<B: Backend>(dx: &mut [B::Elem], y: &[B::Elem]) {
+    unary::map_gradient::<B, Relu>(dx, y, Args::NONE);
+}
+
 /// Any shape; the output has the same.
 #[must_use]
 pub const fn spec(x: Shape) -> Spec {

@@ -83,9 +83,14 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
         return;
     }
     let read = if F::READS.has(Reads::OUTPUT) { call.y } else { call.x[0] };
-    let (dx, len) = (call.dx, read.len());
-    share(parts(ELEMENT * len), ELEMENTS_OF_A_PART, 0..len, (Each(dx, 1), Each(read, 1)), &|_, (dx, read)| {
-        dispatch::<B, _>(Gradients::<B, F> { dx: dx.0, read: read.0, args, function: PhantomData });
+    map_gradient::<B, F>(call.dx, read, args);
+}
+
+/// `dx = dx f'`, from what the derivative is told from.
+pub(super) fn map_gradient<B: Backend, F: Unary<B>>(dx: &mut [B::Elem], read: &[B::Elem], args: Args) {
+    let (len, data) = (read.len(), (Each(dx, 1), Each(read, 1)));
+    share(parts(ELEMENT * len), ELEMENTS_OF_A_PART, 0..len, data, &|_, (Each(dx, _), Each(read, _))| {
+        dispatch::<B, _>(Gradients::<B, F> { dx, read, args, function: PhantomData });
     });
 }
 

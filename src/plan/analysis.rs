@@ -218,9 +218,20 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
             if !self.is_view(i) {
                 // Whether or not a gradient goes to it, a backward kernel may read it.
                 self.info[root].first_user = i as u32;
-                self.info[root].users += passes as u32;
+                if passes {
+                    self.info[root].rectified = slot == 0 && self.info[root].users == 0 && self.may_rectify(i, root);
+                    self.info[root].users += 1;
+                }
             }
             slot += 1;
+        }
+    }
+
+    /// Whether node `i` has a kernel for the gradient of its input 0 that goes on through `root`, which is relu.
+    const fn may_rectify(&self, i: usize, root: usize) -> bool {
+        match (self.op(i), self.op(root)) {
+            (Some(op), Some(relu)) => op.behind_relu.is_some() && relu.is_relu,
+            _ => false,
         }
     }
 
@@ -338,7 +349,7 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
 
     pub(super) const fn find_backward_uses(&mut self, i: usize, slot: usize, tick: usize) {
         let Some(op) = self.op(i) else { return };
-        let Gradient::Kernel { reads, over, .. } = op.backward[slot] else {
+        let Gradient::Kernel { reads, over, .. } = self.gradient(i, op, slot) else {
             return;
         };
         let mut read = 0;

@@ -4,7 +4,7 @@ use super::schedule::PlannedStep;
 use super::{Buffer, Layout, MultiplyAdds, PlanError, Training, offsets};
 use crate::backend::Backend;
 use crate::graph::{Id, Node};
-use crate::ops::{MAX_INPUTS, Op, Terms};
+use crate::ops::{Gradient, MAX_INPUTS, Op, Reads, Terms};
 use crate::program::{Place, Sizes};
 
 /// Steps have 16 bits to say which arguments are theirs.
@@ -25,6 +25,8 @@ pub(super) struct Info {
     pub(super) differentiated: bool,
     /// It can be read after the run.
     pub(super) kept: bool,
+    /// It is relu, and the only operation that contributes to the gradient of its output computes that of its input at once.
+    pub(super) rectified: bool,
     /// The parameter is updated already.
     pub(super) updated: bool,
     /// Of a view the value that it is a view of, of any other node itself.
@@ -58,6 +60,7 @@ impl Info {
         trainable: false,
         differentiated: false,
         kept: false,
+        rectified: false,
         updated: false,
         root: 0,
         args: NO_ARGS,
@@ -171,6 +174,18 @@ impl<'a, 'n, B: Backend> Planner<'a, 'n, B> {
 
     pub(super) const fn root_of_input(&self, i: usize, slot: usize) -> usize {
         self.root(self.input(i, slot))
+    }
+
+    /// How the gradient reaches input `slot` of node `i`: as the operation says, unless it goes on through relu at once.
+    pub(super) const fn gradient(&self, i: usize, op: &Op<B>, slot: usize) -> Gradient<B> {
+        let from_relu = slot == 0 && self.info[self.root_of_input(i, slot)].rectified;
+        match (op.backward[slot], op.behind_relu) {
+            _ if self.info[i].rectified => Gradient::Pass,
+            (Gradient::Kernel { reads, .. }, Some(run)) if from_relu => {
+                Gradient::kernel(run, reads.and(Reads::input(0)))
+            }
+            (gradient, _) => gradient,
+        }
     }
 
     /// Multiply-adds of node `i`'s output, and of the gradient of each operand of its products.

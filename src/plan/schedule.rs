@@ -249,7 +249,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         }
         let root = self.root_of_input(i, slot);
         let first = self.info[root].gradient.is_none();
-        match op.backward[slot] {
+        match self.gradient(i, op, slot) {
             Gradient::None => {}
             Gradient::Pass => {
                 if first && last && !self.keeps_gradient(root) {

@@ -339,6 +339,7 @@ mod tests {
         let weight = values(groups * outputs * geometry.taps(), 2);
         let bias = values(groups * outputs, 3);
         let maps = values(samples * geometry.maps_len(), 4);
+        let relu = &values(samples * geometry.image_len(), 5)[..];
         let shape = std::format!(
             "{groups} x {channels} x {}x{} to {outputs} x {}x{out_width}, {kernel:?} stride {:?} padding {:?} dilation {:?}",
             geometry.height,
@@ -365,16 +366,18 @@ mod tests {
                 assert_eq!(bits(&got), bits(&want), "maps: {shape}");
                 used |= 1;
             }
-            let (mut got, mut want) = (image.clone(), image.clone());
-            // A sum that nothing is added to stays what it is.
-            got[0] = -0.0;
-            want[0] = -0.0;
-            *got.last_mut().unwrap() = -0.0;
-            *want.last_mut().unwrap() = -0.0;
-            if geometry.scatter_in_vectors::<B>(&mut got, &weight, &maps, start) {
-                geometry.scatter_by_columns::<B>(&mut want, &weight, &maps, &mut columns, start);
-                assert_eq!(bits(&got), bits(&want), "image: {shape}");
-                used |= 2;
+            for relu in [&[], relu] {
+                let (mut got, mut want) = (image.clone(), image.clone());
+                // A sum that nothing is added to stays what it is.
+                got[0] = -0.0;
+                want[0] = -0.0;
+                *got.last_mut().unwrap() = -0.0;
+                *want.last_mut().unwrap() = -0.0;
+                if geometry.scatter_in_vectors::<B>(&mut got, [&weight, relu], &maps, start) {
+                    geometry.scatter_by_columns::<B>(&mut want, [&weight, relu], &maps, &mut columns, start);
+                    assert_eq!(bits(&got), bits(&want), "image: {shape}");
+                    used |= 2;
+                }
             }
         }
         let (all, taps) = (0..groups * outputs, geometry.taps());

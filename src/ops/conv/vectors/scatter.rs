@@ -3,7 +3,7 @@
 use core::iter::repeat_n;
 use core::ops::Range;
 
-use super::super::{Geometry, Planes, Positions};
+use super::super::{Geometry, Planes, Positions, relu};
 use super::{IMAGE, PANEL, PLACES, SMALL, WIDEST};
 use crate::backend::transpose::transpose;
 use crate::backend::windows::{Buffer, Product, Row, Rows, Sums, Terms, lanes};
@@ -19,7 +19,7 @@ impl Geometry {
     pub(in super::super) fn scatter_in_vectors<B: Backend>(
         &self,
         image: &mut [B::Elem],
-        weight: &[B::Elem],
+        [weight, relu]: [&[B::Elem]; 2],
         maps: &[B::Elem],
         start: Start,
     ) -> bool {
@@ -85,10 +85,10 @@ impl Geometry {
                     }
                     for n in 0..samples {
                         let maps = &maps[(n * self.groups + group) * self.outputs * self.out_plane()..];
-                        let image = &mut image[n * self.image_len() + (group * self.channels + channel) * plane..];
+                        let at = n * self.image_len() + (group * self.channels + channel) * plane + first * self.width;
                         let planes = Planes { count: self.outputs, len: self.out_plane(), width: self.out_width };
                         planes.gather(maps, &down_in_maps, &across_in_maps, padded, padded_rows * columns);
-                        let image = &mut image[first * self.width..];
+                        let image = &mut image[at..];
                         if start == Start::Output {
                             transpose::<B>([channels, pixels], image, plane, sums, width);
                         } else if rows.len() < pixels {
@@ -112,6 +112,10 @@ impl Geometry {
                             }
                         }
                         transpose::<B>([pixels, channels], sums, width, image, plane);
+                        let planes = relu.get(at..).unwrap_or_default().chunks(plane).take(channels);
+                        for (dx, y) in image.chunks_mut(plane).zip(planes) {
+                            relu::gradient_in_place::<B>(&mut dx[..pixels], &y[..pixels]);
+                        }
                     }
                 }
             }
