@@ -366,18 +366,17 @@ mod tests {
                 assert_eq!(bits(&got), bits(&want), "maps: {shape}");
                 used |= 1;
             }
-            for relu in [&[], relu] {
-                let (mut got, mut want) = (image.clone(), image.clone());
-                // A sum that nothing is added to stays what it is.
-                got[0] = -0.0;
-                want[0] = -0.0;
-                *got.last_mut().unwrap() = -0.0;
-                *want.last_mut().unwrap() = -0.0;
-                if geometry.scatter_in_vectors::<B>(&mut got, [&weight, relu], &maps, start) {
-                    geometry.scatter_by_columns::<B>(&mut want, [&weight, relu], &maps, &mut columns, start);
-                    assert_eq!(bits(&got), bits(&want), "image: {shape}");
-                    used |= 2;
-                }
+            let relu = if start == Start::Zero { relu } else { &[] };
+            let (mut got, mut want) = (image.clone(), image.clone());
+            // A sum that nothing is added to stays what it is.
+            got[0] = -0.0;
+            want[0] = -0.0;
+            *got.last_mut().unwrap() = -0.0;
+            *want.last_mut().unwrap() = -0.0;
+            if geometry.scatter_in_vectors::<B>(&mut got, [&weight, relu], &maps, start) {
+                geometry.scatter_by_columns::<B>(&mut want, [&weight, relu], &maps, &mut columns, start);
+                assert_eq!(bits(&got), bits(&want), "image: {shape}");
+                used |= 2;
             }
         }
         let (all, taps) = (0..groups * outputs, geometry.taps());

@@ -83,7 +83,8 @@ impl Geometry {
                         let to = &mut weights[output * width..];
                         transpose::<B>([channels, down * across], taps, down * across, to, self.outputs * width);
                     }
-                    for n in 0..samples {
+                    // What went before ended with the last sample, and what comes next begins with the first: these are in the cache.
+                    for n in (0..samples).rev() {
                         let maps = &maps[(n * self.groups + group) * self.outputs * self.out_plane()..];
                         let at = n * self.image_len() + (group * self.channels + channel) * plane + first * self.width;
                         let planes = Planes { count: self.outputs, len: self.out_plane(), width: self.out_width };
