@@ -654,3 +654,46 @@ fn a_program_can_be_read_and_counted() {
         assert!(text.contains(line), "`{line}` is not in\n{text}");
     }
 }
+
+#[test]
+fn relus_gradient_is_taken_on_the_way_where_nothing_else_reads_its_output() {
+    fn start() -> Sequential {
+        Sequential::new().conv2d("conv1", 1, 8, Conv2d::kernel(3).padding(1)).relu()
+    }
+    let cases: [(_, fn() -> Sequential, _); 4] = [
+        (
+            "by a convolution, and by linear layers, through flatten",
+            || {
+                let net = start().conv2d("conv2", 8, 4, Conv2d::kernel(3).stride(2).padding(1)).relu().flatten();
+                net.linear("fc1", 64, 12).relu().linear("fc2", 12, 3)
+            },
+            0,
+        ),
+        (
+            "a second user",
+            || {
+                let block = Sequential::new().conv2d("conv2", 8, 8, Conv2d::kernel(3).padding(1));
+                start().named("res", Residual::new(block)).flatten().linear("fc", 512, 3)
+            },
+            1,
+        ),
+        ("another operation", || start().max_pool2d(Window2d::size(2)).flatten().linear("fc", 128, 3), 1),
+        ("the loss", || Sequential::new().flatten().linear("fc", 64, 3).relu(), 1),
+    ];
+    for (what, layers, passes) in cases {
+        for training in [Training::with::<Adam>(), Training::with::<Adam>().fused()] {
+            let [mut eager, mut compiled]: [Model; 2] = [(); 2].map(|()| Model::new(layers(), [1, 8, 8], 7).unwrap());
+            let (mut context, mut adam) = (Context::with(training), Adam::new(0.01));
+            let losses = (0..3).map(|step| eager_step(&mut eager, step, &adam)).collect();
+            let want = outcome(&eager, losses);
+            let steps = (0..3).map(|step| compiled_step(&mut context, &mut compiled, step, &mut adam).unwrap());
+            let losses = steps.collect();
+            assert_eq!(outcome(&compiled, losses), want, "{what}");
+            let report = context.program().unwrap();
+            let of_relu =
+                report.stats().instructions.iter().find(|(phase, tag, _)| (*phase, *tag) == ("backward", "relu"));
+            assert_eq!(of_relu.map_or(0, |(.., count)| *count), passes, "{what}:\n{report}");
+            assert_eq!(report.to_string().contains("then relu's"), passes == 0, "{what}:\n{report}");
+        }
+    }
+}
