@@ -424,7 +424,7 @@ impl Geometry {
                 geometry.add_columns(&block, columns, image);
             });
             if let Some(y) = relu.get(n * image_len..(n + 1) * image_len) {
-                relu::gradient_in_place::<B>(image, y);
+                through_relu::<B>(image, y);
             }
         }
     }
@@ -473,6 +473,13 @@ impl Geometry {
             B::matmul([count, taps, pixels], maps, columns, weight, taps, Start::Output);
         });
     }
+}
+
+/// The gradient of an image that is relu's output `y` goes on through relu. Within the loops around it a microcontroller has too few
+/// registers.
+#[cfg_attr(target_os = "none", inline(never))]
+fn through_relu<B: Backend>(image: &mut [B::Elem], y: &[B::Elem]) {
+    relu::gradient_in_place::<B>(image, y);
 }
 
 /// Fills each plane of `y` with its channel's bias. Returns what products start from: these, or zeros where there is no

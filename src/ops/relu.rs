@@ -37,7 +37,6 @@ pub(super) fn in_place<B: Backend>(y: &mut [B::Elem]) {
 }
 
 /// Takes the gradient of relu's output `y` to that of its input, in place: what kernels do who have just computed it.
-#[cfg_attr(target_os = "none", inline(never))]
 pub(super) fn gradient_in_place<B: Backend>(dx: &mut [B::Elem], y: &[B::Elem]) {
     unary::map_gradient::<B, Relu>(dx, y, Args::NONE);
 }
