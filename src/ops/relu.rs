@@ -65,7 +65,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::super::testing::{check, gradient};
-    use super::super::{BackwardCall, Gradient, Window1d, Window2d, conv1d, conv2d, linear};
+    use super::super::{Backward, BackwardCall, Gradient, Window1d, Window2d, conv1d, conv2d, linear};
     use super::*;
     use crate::backend::Strict;
 
@@ -96,13 +96,12 @@ mod tests {
             let (mut y, weight, mut dy) = (numbers(x.len()), numbers(weight.len()), numbers(spec.shape.len()));
             y.iter_mut().zip([f32::NAN, 0.0, -0.0, f32::INFINITY, -f32::INFINITY]).for_each(|(y, x)| *y = x);
             dy.iter_mut().step_by(37).for_each(|dy| *dy = f32::NAN);
-            let run = |run: crate::ops::Backward<F>, y: &[f32]| {
-                let mut dx = std::vec![7.0; x.len()];
-                let mut scratch = std::vec![0.0; spec.scratch_backward[0]];
-                let (x, args, dy, saved) = ([y, &weight, &[]], &spec.args, &dy[..], &[][..]);
-                let (dx_of_call, scratch) = (&mut dx[..], &mut scratch[..]);
-                run(BackwardCall { args, x, y: &[], saved, dy, dx: dx_of_call, add: false, scratch, first_row: 0 });
-                dx
+            let run = |run: Backward<F>, y: &[f32]| {
+                let (mut gradient, mut scratch) = (std::vec![7.0; x.len()], std::vec![0.0; spec.scratch_backward[0]]);
+                let (x, args, saved, dy) = ([y, &weight, &[]], &spec.args, &[][..], &dy[..]);
+                let (dx, scratch) = (&mut gradient[..], &mut scratch[..]);
+                run(BackwardCall { args, x, y: &[], saved, dy, dx, add: false, scratch, first_row: 0 });
+                gradient
             };
             let Gradient::Kernel { run: alone, .. } = op.backward[0] else { panic!("{} has a kernel", op.name) };
             let (found, dx) = (run(op.behind_relu.unwrap(), &y), run(alone, &[]));

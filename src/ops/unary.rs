@@ -88,9 +88,9 @@ fn backward<B: Backend, F: Unary<B>>(call: BackwardCall<'_, B::Elem>) {
 
 /// `dx = dx f'`, from what the derivative is told from.
 pub(super) fn map_gradient<B: Backend, F: Unary<B>>(dx: &mut [B::Elem], read: &[B::Elem], args: Args) {
-    let len = read.len();
-    share(parts(ELEMENT * len), ELEMENTS_OF_A_PART, 0..len, (Each(dx, 1), Each(read, 1)), &|_, (dx, read)| {
-        dispatch::<B, _>(Gradients::<B, F> { dx: dx.0, read: read.0, args, function: PhantomData });
+    let (len, data) = (read.len(), (Each(dx, 1), Each(read, 1)));
+    share(parts(ELEMENT * len), ELEMENTS_OF_A_PART, 0..len, data, &|_, (Each(dx, _), Each(read, _))| {
+        dispatch::<B, _>(Gradients::<B, F> { dx, read, args, function: PhantomData });
     });
 }
 
