@@ -40,8 +40,9 @@
 //! # Features
 //!
 //! Without features the crate needs neither `std` nor an allocator. `alloc` and `std` (the default) add to it and change no
-//! result; `rayon` shares large products, convolutions and updates among the threads of its pool, with the same bits, and does
-//! so soonest where steps run within that pool (`rayon::scope(|_| ...)` around the loop); `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops. `flash` and
+//! result; `rayon` shares large products, convolutions and updates among the threads of its pool, with the same bits, which
+//! costs least where the loop of steps runs within that pool (`rayon::scope(|_| ...)`);
+//! `defmt` adds `defmt::Format` to the error types, `progress` a progress bar for training loops. `flash` and
 //! `flash-async` keep checkpoints in flash behind the drivers' traits of `embedded-storage`; `safetensors` (with `alloc`) loads
 //! and saves PyTorch's `state_dict`s; `cbor` (with `alloc`) keeps models with their structure in files, and reads and writes
 //! nanograd's checkpoints.
