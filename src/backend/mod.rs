@@ -257,7 +257,8 @@ pub(crate) fn fill<E: Real>(x: &mut [E], value: E) {
 
 /// Partial sums of [`Backend::sum_pairs`] at their start. On a microcontroller the compiler must not see that they are zeros: it would
 /// link a general `memset`.
-#[inline(always)]
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
 pub(crate) fn no_sums<E: Real>() -> [E; 8] {
     [if cfg!(target_os = "none") { core::hint::black_box(E::ZERO) } else { E::ZERO }; 8]
 }
