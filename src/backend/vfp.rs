@@ -55,10 +55,18 @@ impl Walk<f32> {
         Self { at: at.cast(), side: side.wrapping_mul(ELEMENT), step: step.wrapping_mul(ELEMENT) }
     }
 
-    /// Where row or column `n` starts.
+    /// Goes on, or back, by so many sides and steps.
     #[inline(always)]
-    fn side_at(&self, n: usize) -> *const f32 {
-        self.at.wrapping_byte_add(n.wrapping_mul(self.side))
+    fn advance(&mut self, sides: isize, steps: isize) {
+        let bytes = |count: isize, stride: usize| count.wrapping_mul(stride.cast_signed());
+        self.at = self.at.wrapping_byte_offset(bytes(sides, self.side).wrapping_add(bytes(steps, self.step)));
+    }
+
+    /// Goes from the column behind the last one of a matrix to the row below its last one, and takes rows as columns.
+    #[inline(never)]
+    fn transpose_rest(&mut self, rows: isize, columns: isize) {
+        self.advance(rows, -columns);
+        mem::swap(&mut self.side, &mut self.step);
     }
 
     /// Whether an `outer x inner` matrix lies within so many elements.
@@ -152,14 +160,9 @@ impl Product {
         let mut rest = self.m % SIDE;
         self.m -= rest;
         loop {
-            let [to, from, a, b] = [self.to.at, self.from.at, self.a.at, self.b.at];
-            let mut j = 0;
-            while j < self.n {
-                let is_wide = has_tiles && self.n - j >= SIDE;
-                self.to.at = to.wrapping_byte_add(j * self.to.step);
-                self.from.at = from.wrapping_byte_add(j * self.from.step);
-                self.a.at = a;
-                self.b.at = b.wrapping_byte_add(j * self.b.side);
+            let mut left = self.n;
+            while left > 0 {
+                let is_wide = has_tiles && left >= SIDE;
                 // SAFETY: the caller's promise.
                 unsafe {
                     let by_four = if self.k > 0 { self.m / SIDE } else { 0 };
@@ -170,17 +173,21 @@ impl Product {
                         self.element();
                     }
                 }
-                j += if is_wide { SIDE } else { 1 };
+                let (m, width) = (self.m.cast_signed(), if is_wide { SIDE } else { 1 });
+                self.to.advance(-m, width.cast_signed());
+                self.from.advance(-m, width.cast_signed());
+                self.a.advance(-m, 0);
+                self.b.advance(width.cast_signed(), 0);
+                left -= width;
             }
             if rest == 0 {
                 return;
             }
-            (self.to.at, self.from.at, self.a.at, self.b.at) = (to, from, a, b);
-            for walk in [&mut self.to, &mut self.from, &mut self.a] {
-                walk.at = walk.side_at(self.m);
-            }
-            mem::swap(&mut self.to.side, &mut self.to.step);
-            mem::swap(&mut self.from.side, &mut self.from.step);
+            let (m, n) = (self.m.cast_signed(), self.n.cast_signed());
+            self.to.transpose_rest(m, n);
+            self.from.transpose_rest(m, n);
+            self.a.advance(m, 0);
+            self.b.advance(-n, 0);
             mem::swap(&mut self.a, &mut self.b);
             (self.m, self.n) = (self.n, rest);
             (has_tiles, rest) = (false, 0);
@@ -191,7 +198,7 @@ impl Product {
     ///
     /// # Safety
     /// `k` elements of a row and a column can be read, and the result written.
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn element(&mut self) {
         // SAFETY: the caller's promise.
         unsafe {
@@ -204,7 +211,7 @@ impl Product {
             *self.to.at.cast_mut() = sum;
         }
         for walk in [&mut self.to, &mut self.from, &mut self.a] {
-            walk.at = walk.side_at(1);
+            walk.advance(1, 0);
         }
     }
 

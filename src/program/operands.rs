@@ -55,7 +55,7 @@ pub(super) fn forward_call<'m, B: Backend>(
     // memory as a pointer to it does. Memory and inputs are borrowed for `'m`, and what is written overlaps no other operand: see
     // `check`, which every program's tables have passed.
     unsafe {
-        gather(step, program, memory, inputs, at.cast(), STATE + 1);
+        gather(step, program, memory, inputs, at.cast());
         call.assume_init()
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn backward_call<'m, B: Backend>(
     let at = call.as_mut_ptr();
     // SAFETY: as in `forward_call`.
     unsafe {
-        gather(step, program, memory, inputs, at.cast(), DY + 1);
+        gather(step, program, memory, inputs, at.cast());
         (&raw mut (*at).add).write(false);
         (&raw mut (*at).first_row).write(0);
         call.assume_init()
@@ -85,7 +85,7 @@ type Run<E> = *mut [E];
 /// Finds the operands of a step, where it has them, and its arguments, and copies one operand to another where the step says so.
 ///
 /// # Safety
-/// So many operands and a reference can be written at `call`. The operands that are written overlap no other one.
+/// The operands of the step's kind of call and a reference can be written at `call`. Those that are written overlap no other one.
 #[cfg_attr(target_os = "none", inline(never))]
 unsafe fn gather<B: Backend>(
     step: &Step<B>,
@@ -93,8 +93,8 @@ unsafe fn gather<B: Backend>(
     memory: &mut Memory<'_, B::Elem>,
     inputs: &[&[B::Elem]],
     call: *mut Run<B::Elem>,
-    count: usize,
 ) {
+    let count = if matches!(step.action, Action::Forward { .. }) { STATE + 1 } else { DY + 1 };
     // SAFETY: the caller's promise.
     unsafe {
         // By index: where the compiler sees the address of the operands compared with their end's, it copies the call.
