@@ -243,8 +243,10 @@ pub(crate) fn matmul_from_row<B: Backend>(
         let from = if row.is_empty() { vfp::From::Zero } else { vfp::From::Row(row) };
         return vfp::product(sizes, a, b, c, c_row, from);
     }
-    for c in c.chunks_mut(c_row.max(1)) {
-        c.iter_mut().zip(row).for_each(|(c, &x)| *c = x);
+    if !row.is_empty() {
+        for c in c.chunks_mut(c_row.max(1)) {
+            c.iter_mut().zip(row).for_each(|(c, &x)| *c = x);
+        }
     }
     B::matmul(sizes, a, b, c, c_row, Start::adding(!row.is_empty()));
 }
