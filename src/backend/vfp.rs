@@ -221,6 +221,8 @@ impl Product {
     ///
     /// # Safety
     /// `k` columns of the rows and `k` rows of the columns can be read, the tiles written. `k` and `count` are at least 1.
+    // One block of instructions.
+    #[allow(clippy::too_many_lines)]
     #[inline(always)]
     unsafe fn tiles(&mut self, count: usize, is_wide: bool) {
         // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.

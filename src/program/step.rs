@@ -283,7 +283,6 @@ impl<B: Backend> Step<B> {
     }
 
     /// Computes the gradient of a parameter a few rows at a time, and updates these rows.
-    #[cfg_attr(target_os = "none", inline(never))]
     fn update_rows<O: Optimizer<B>>(
         &self,
         pass: &Pass<'_, B>,
