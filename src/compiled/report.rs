@@ -202,7 +202,7 @@ fn line<B: Backend>(step: &Step<B>, node: Option<&Node<'_, B>>, plan: &HeapPlan<
         Action::Update => ("update", "update", parameter()),
         Action::UpdateRows { .. } => ("update", "update by rows", parameter()),
     };
-    // Of a forward step, `param` is the state that it reads; of an update what it changes.
+    // Of a forward step, `y` is the state that it reads; of an update, `param` is what it changes.
     let reads = [x0, x1, x2, y, dy, saved, param].into_iter().filter(|place| place.len() > 0).collect();
     StepLine { phase, tag, of, reads, writes: out }
 }
