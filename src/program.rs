@@ -21,7 +21,7 @@ pub use memory::{Memory, Space};
 pub(crate) use memory::{at_least, exactly};
 pub(crate) use operands::check;
 use step::Pass;
-pub(crate) use step::{Action, Places};
+pub(crate) use step::{Action, Copying, Places};
 pub use step::{Place, Step};
 pub(crate) use tables::Sizes;
 pub use tables::{GroupRun, Input, Output, Tensor};

@@ -210,7 +210,7 @@ pub trait Backend: Copy + 'static {
 
     /// The matrix product `c = a b` or `c += a b` of `m x k` and `k x n`. Each element of `c` has one accumulator, to
     /// which the `k` products are added in ascending order.
-    #[inline]
+    #[inline(always)]
     fn matmul(
         [m, n, k]: [usize; 3],
         a: Matrix<'_, Self::Elem>,
@@ -219,8 +219,36 @@ pub trait Backend: Copy + 'static {
         c_row: usize,
         start: Start,
     ) {
+        #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+        if tile::is_single::<Self>() {
+            let from = if start == Start::Output { vfp::From::Result } else { vfp::From::Zero };
+            return vfp::product([m, n, k], a, b, c, c_row, from);
+        }
         tile::matmul::<Self>([m, n, k], a, b, c, c_row, start);
     }
+}
+
+/// The matrix product `c = a b`, added to `row` in every row unless that is empty, as [`Backend::matmul`] does it.
+#[inline(always)]
+pub(crate) fn matmul_from_row<B: Backend>(
+    row: &[B::Elem],
+    sizes: [usize; 3],
+    a: Matrix<'_, B::Elem>,
+    b: Matrix<'_, B::Elem>,
+    c: &mut [B::Elem],
+    c_row: usize,
+) {
+    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+    if tile::is_single::<B>() {
+        let from = if row.is_empty() { vfp::From::Zero } else { vfp::From::Row(row) };
+        return vfp::product(sizes, a, b, c, c_row, from);
+    }
+    if !row.is_empty() {
+        for c in c.chunks_mut(c_row.max(1)) {
+            c.iter_mut().zip(row).for_each(|(c, &x)| *c = x);
+        }
+    }
+    B::matmul(sizes, a, b, c, c_row, Start::adding(!row.is_empty()));
 }
 
 /// Sets all elements. One copy serves a microcontroller, and no general `memset` has to be linked.
@@ -231,7 +259,8 @@ pub(crate) fn fill<E: Real>(x: &mut [E], value: E) {
 
 /// Partial sums of [`Backend::sum_pairs`] at their start. On a microcontroller the compiler must not see that they are zeros: it would
 /// link a general `memset`.
-#[inline(always)]
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
 pub(crate) fn no_sums<E: Real>() -> [E; 8] {
     [if cfg!(target_os = "none") { core::hint::black_box(E::ZERO) } else { E::ZERO }; 8]
 }

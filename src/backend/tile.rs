@@ -8,8 +8,6 @@
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{self, Out};
 use super::threads::{self, Columns, Each};
-#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-use super::vfp;
 use super::{Backend, Real};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
@@ -122,11 +120,6 @@ pub(crate) fn matmul<B: Backend>(
     debug_assert!(all_fit, "matmul: {m} x {n} x {k} does not fit its slices");
     if !all_fit {
         return;
-    }
-    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-    if is_single::<B>() {
-        // SAFETY: all three matrices lie within their slices, whose elements are `f32`.
-        return unsafe { vfp::product(&sizes, &a, &b, c, c_row, start) };
     }
     #[cfg(feature = "std")]
     if let Some(kernel) = super::registry::matmul_kernel() {

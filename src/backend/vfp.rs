@@ -8,9 +8,10 @@
 
 use core::any::TypeId;
 use core::arch::asm;
+use core::mem;
 
 use super::Real;
-use super::tile::{Matrix, Start, Walk};
+use super::tile::{Matrix, Walk};
 
 /// Rows and columns of the tile.
 const SIDE: usize = 4;
@@ -44,46 +45,195 @@ macro_rules! term_of_neighbours {
     };
 }
 
-/// Tiles that lie below one another, as the instructions read them. Strides are in bytes.
-#[repr(C)]
-struct Tiles {
-    to: *mut f32,
-    to_row: usize,
-    a: *const f32,
-    a_side: usize,
-    a_step: usize,
-    b: *const f32,
-    b_side: usize,
-    b_step: usize,
-    k: usize,
-    /// Whether to add to what is there.
-    keep: usize,
+/// The bytes of an element.
+const ELEMENT: usize = size_of::<f32>();
+
+impl Walk<f32> {
+    /// With strides of elements. One that has too many bytes for a number lies beyond every slice, so that it counts no more which.
+    #[inline(always)]
+    fn in_bytes<E>(at: *const E, side: usize, step: usize) -> Self {
+        Self { at: at.cast(), side: side.wrapping_mul(ELEMENT), step: step.wrapping_mul(ELEMENT) }
+    }
+
+    /// Goes on, or back, by so many sides and steps.
+    #[inline(always)]
+    fn advance(&mut self, sides: isize, steps: isize) {
+        let bytes = |count: isize, stride: usize| count.wrapping_mul(stride.cast_signed());
+        self.at = self.at.wrapping_byte_offset(bytes(sides, self.side).wrapping_add(bytes(steps, self.step)));
+    }
+
+    /// Goes from the column behind the last one of a matrix to the row below its last one, and takes rows as columns.
+    #[inline(never)]
+    fn transpose_rest(&mut self, rows: isize, columns: isize) {
+        self.advance(rows, -columns);
+        mem::swap(&mut self.side, &mut self.step);
+    }
+
+    /// Whether an `outer x inner` matrix lies within so many elements.
+    #[inline(never)]
+    fn fits(&self, outer: usize, inner: usize, len: usize) -> bool {
+        let last = |count: usize, stride: usize| (count - 1).saturating_mul(stride);
+        last(outer, self.side).saturating_add(last(inner, self.step)) < len * ELEMENT
+    }
 }
 
-impl Tiles {
-    /// Rows of `a`, four for each of `count` tiles, times four columns of `b`, or times one where its side is 0; `a` and `to` move on.
+/// What the sums of a product start from.
+#[derive(Clone, Copy)]
+pub(crate) enum From<'a, E> {
+    Zero,
+    /// What the result holds.
+    Result,
+    /// A row of so many columns, in every row.
+    Row(&'a [E]),
+}
+
+/// A product, as the instructions read it. Strides are in bytes.
+#[repr(C)]
+struct Product {
+    /// The result, by rows and columns.
+    to: Walk<f32>,
+    /// What the sums start from, likewise.
+    from: Walk<f32>,
+    a: Walk<f32>,
+    b: Walk<f32>,
+    k: usize,
+    m: usize,
+    n: usize,
+}
+
+/// The product of `m x k` and `k x n` elements, to which is added what its sums start from; nothing is written where the operands do
+/// not lie within their slices. Only for `f32`.
+#[inline(always)]
+pub(crate) fn product<E: Real>(
+    [m, n, k]: [usize; 3],
+    a: Matrix<'_, E>,
+    b: Matrix<'_, E>,
+    c: &mut [E],
+    c_row: usize,
+    from: From<'_, E>,
+) {
+    static ZEROS: [f32; SIDE] = [0.0; SIDE];
+    let to = Walk::in_bytes(c.as_mut_ptr(), c_row, 1);
+    let from = match from {
+        From::Zero => Walk::in_bytes(ZEROS.as_ptr(), 0, 0),
+        From::Result => to,
+        From::Row(row) if row.len() < n => return,
+        From::Row(row) => Walk::in_bytes(row.as_ptr(), 0, 1),
+    };
+    let (at, b_at) = (a.data.as_ptr(), b.data.as_ptr());
+    let (a_len, b_len) = (a.data.len(), b.data.len());
+    let (a, b) = (Walk::in_bytes(at, a.row, a.col), Walk::in_bytes(b_at, b.col, b.row));
+    let mut product = Product { to, from, a, b, k, m, n };
+    // SAFETY: the operands are borrowed, and have so many elements.
+    unsafe { product.run(a_len, b_len, c.len()) };
+}
+
+impl Product {
+    /// Computes it, if the operands lie within so many elements.
+    ///
+    /// # Safety
+    /// They have so many, those of the result may be written, and what sums start from can be read for all of them.
+    #[inline(never)]
+    unsafe fn run(&mut self, a_len: usize, b_len: usize, to_len: usize) {
+        let Self { m, n, k, .. } = *self;
+        let has_elements = m > 0 && n > 0;
+        if has_elements
+            && (k == 0 || self.a.fits(m, k, a_len) && self.b.fits(n, k, b_len))
+            && self.to.fits(m, n, to_len)
+            && (m == 1 || self.to.side >= n.wrapping_mul(ELEMENT))
+        {
+            // SAFETY: all three lie within their elements.
+            unsafe { self.rows_and_rest() };
+        }
+    }
+
+    /// Rows are taken four at a time, with four columns or one; what is left over is taken as columns of the transposed product, and
+    /// the last elements one by one. It takes the place of the checks on the stack.
+    ///
+    /// # Safety
+    /// All operands can be read, the result written.
+    #[inline(never)]
+    unsafe fn rows_and_rest(&mut self) {
+        let (a, b) = (&self.a, &self.b);
+        let are_along_k = a.step == ELEMENT && b.step == ELEMENT;
+        let mut has_tiles = are_along_k || b.side == ELEMENT && (a.step == ELEMENT || a.side == ELEMENT);
+        let mut rest = self.m % SIDE;
+        self.m -= rest;
+        loop {
+            let mut left = self.n;
+            while left > 0 {
+                let is_wide = has_tiles && left >= SIDE;
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let by_four = if self.k > 0 { self.m / SIDE } else { 0 };
+                    if by_four > 0 {
+                        self.tiles(by_four, is_wide);
+                    }
+                    for _ in by_four * SIDE..self.m {
+                        self.element();
+                    }
+                }
+                let (m, width) = (self.m.cast_signed(), if is_wide { SIDE } else { 1 });
+                self.to.advance(-m, width.cast_signed());
+                self.from.advance(-m, width.cast_signed());
+                self.a.advance(-m, 0);
+                self.b.advance(width.cast_signed(), 0);
+                left -= width;
+            }
+            if rest == 0 {
+                return;
+            }
+            let (m, n) = (self.m.cast_signed(), self.n.cast_signed());
+            self.to.transpose_rest(m, n);
+            self.from.transpose_rest(m, n);
+            self.a.advance(m, 0);
+            self.b.advance(-n, 0);
+            mem::swap(&mut self.a, &mut self.b);
+            (self.m, self.n) = (self.n, rest);
+            (has_tiles, rest) = (false, 0);
+        }
+    }
+
+    /// One element of the result; `to`, `from` and `a` move on to the next row.
+    ///
+    /// # Safety
+    /// `k` elements of a row and a column can be read, and the result written.
+    #[inline(never)]
+    unsafe fn element(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (mut a, mut b, mut sum) = (self.a.at, self.b.at, *self.from.at);
+            for _ in 0..self.k {
+                sum += *a * *b;
+                a = a.wrapping_byte_add(self.a.step);
+                b = b.wrapping_byte_add(self.b.step);
+            }
+            *self.to.at.cast_mut() = sum;
+        }
+        for walk in [&mut self.to, &mut self.from, &mut self.a] {
+            walk.advance(1, 0);
+        }
+    }
+
+    /// Rows of `a`, four for each of `count` tiles, times four columns of `b` or one; `to`, `from` and `a` move on.
     /// Of four columns elements have to be neighbours along `k`, or along the operand's side of the result, and `b`'s along its side
     /// unless `a`'s are along `k`.
     ///
     /// # Safety
     /// `k` columns of the rows and `k` rows of the columns can be read, the tiles written. `k` and `count` are at least 1.
-    #[inline(never)]
-    unsafe fn run(&mut self, count: usize) {
+    // One block of instructions.
+    #[allow(clippy::too_many_lines)]
+    #[inline(always)]
+    unsafe fn tiles(&mut self, count: usize, is_wide: bool) {
         // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.
         unsafe {
             asm!(
                 "1:",
-                "ldrd r0, r1, [r12]",
-                "ldrd r4, r2, [r12, #32]",
-                "ldrd r5, r10, [r12, #20]",
-                "ldr r3, [r12, #28]",
-                "cmp r10, #0",
+                "ldrd r0, r1, [r12, #12]",
+                "ldrd r5, r10, [r12, #36]",
+                "ldrd r3, r4, [r12, #44]",
+                "cmp r11, #0",
                 "beq 20f",
-                "cbnz r2, 2f",
-                "adr r0, 29f",
-                "vldmia r0, {{s0-s15}}",
-                "b 3f",
-                "2:",
                 "vldmia r0, {{s0-s3}}",
                 "add r0, r1",
                 "vldmia r0, {{s4-s7}}",
@@ -91,9 +241,10 @@ impl Tiles {
                 "vldmia r0, {{s8-s11}}",
                 "add r0, r1",
                 "vldmia r0, {{s12-s15}}",
-                "3:",
-                "ldrd r0, r8, [r12, #8]",
-                "ldr r1, [r12, #16]",
+                "add r0, r1",
+                "str r0, [r12, #12]",
+                "ldrd r0, r8, [r12, #24]",
+                "ldr r1, [r12, #32]",
                 "cmp r8, #4",
                 "it eq",
                 "cmpeq r10, #4",
@@ -174,18 +325,14 @@ impl Tiles {
                 "28:",
                 "add r0, r1",
                 "str r0, [r12]",
-                "ldrd r0, r1, [r12, #8]",
+                "ldrd r0, r1, [r12, #24]",
                 "add r0, r0, r1, lsl #2",
-                "str r0, [r12, #8]",
+                "str r0, [r12, #24]",
                 "subs lr, #1",
                 "bne 1b",
                 "b 30f",
                 // One column.
                 "20:",
-                "cbnz r2, 2f",
-                "adr r0, 29f",
-                "movs r1, #0",
-                "2:",
                 "vldr s0, [r0]",
                 "add r0, r1",
                 "vldr s1, [r0]",
@@ -193,8 +340,10 @@ impl Tiles {
                 "vldr s2, [r0]",
                 "add r0, r1",
                 "vldr s3, [r0]",
-                "ldrd r0, r2, [r12, #8]",
-                "ldr r1, [r12, #16]",
+                "add r0, r1",
+                "str r0, [r12, #12]",
+                "ldrd r0, r2, [r12, #24]",
+                "ldr r1, [r12, #32]",
                 "cmp r2, #4",
                 "bne 22f",
                 "21:",
@@ -233,80 +382,16 @@ impl Tiles {
                 "add r0, r1",
                 "vstr s3, [r0]",
                 "b 28b",
-                ".balign 4",
-                "29:",
-                ".zero 64",
                 "30:",
-                in("r12") self,
+                // So that the compiler has it in a register whose instructions are short.
+                inout("r12") self => _,
+                in("r11") usize::from(is_wide),
                 inout("lr") count => _,
                 out("r0") _, out("r1") _, out("r2") _, out("r3") _, out("r4") _, out("r5") _, out("r8") _, out("r9") _, out("r10") _,
                 out("d0") _, out("d1") _, out("d2") _, out("d3") _, out("d4") _, out("d5") _, out("d6") _, out("d7") _,
                 out("d8") _, out("d9") _, out("d10") _, out("d11") _, out("d12") _, out("d13") _,
                 options(nostack),
             );
-        }
-    }
-}
-
-/// The product of `m x k` and `k x n` elements, written to `c` or added to what it holds. Rows are taken four at a time, with four
-/// columns or one; what is left over is taken as columns of the transposed product, and the last elements one by one.
-///
-/// Operands are what [`matmul`](super::tile::matmul) has, so that this takes its place on the stack.
-///
-/// # Safety
-/// The elements are `f32`, and the three matrices lie within their slices; `m`, `n` and `k` are at least 1.
-#[inline(never)]
-pub(super) unsafe fn product<E: Real>(
-    &[m, n, k]: &[usize; 3],
-    a: &Matrix<'_, E>,
-    b: &Matrix<'_, E>,
-    c: &mut [E],
-    c_row: usize,
-    start: Start,
-) {
-    const ELEMENT: usize = size_of::<f32>();
-    let c: *mut f32 = c.as_mut_ptr().cast();
-    let a = Walk { at: a.data.as_ptr().cast::<f32>(), side: a.row, step: a.col };
-    let b = Walk { at: b.data.as_ptr().cast::<f32>(), side: b.col, step: b.row };
-    let has_tiles = if b.side == 1 { a.side == 1 || a.step == 1 } else { b.side > 0 && a.step == 1 && b.step == 1 };
-    let mut tiles = Tiles {
-        to: c,
-        to_row: c_row * ELEMENT,
-        a: a.at,
-        a_side: a.side * ELEMENT,
-        a_step: a.step * ELEMENT,
-        b: b.at,
-        b_side: b.side * ELEMENT,
-        b_step: b.step * ELEMENT,
-        k,
-        keep: (start == Start::Output).into(),
-    };
-    // SAFETY: what is read and written lies within the matrices.
-    unsafe {
-        let mut j = 0;
-        while j < n && m >= SIDE {
-            let is_wide = has_tiles && n - j >= SIDE;
-            (tiles.to, tiles.a, tiles.b) = (c.add(j), a.at, b.skip(j).at);
-            tiles.b_side = if is_wide { b.side * ELEMENT } else { 0 };
-            tiles.run(m / SIDE);
-            j += if is_wide { SIDE } else { 1 };
-        }
-        tiles.b_side = 0;
-        tiles.a_step = b.step * ELEMENT;
-        tiles.b_step = a.step * ELEMENT;
-        for i in m / SIDE * SIDE..m {
-            (tiles.a, tiles.a_side) = (b.at, b.side * ELEMENT);
-            tiles.b = a.skip(i).at;
-            (tiles.to, tiles.to_row) = (c.add(i * c_row), ELEMENT);
-            if n >= SIDE {
-                tiles.run(n / SIDE);
-            }
-            // Tiles of one element, four times. `a` and `to` have moved to the first one.
-            (tiles.a_side, tiles.to_row) = (0, 0);
-            for _ in 0..n % SIDE {
-                tiles.run(1);
-                (tiles.a, tiles.to) = (tiles.a.wrapping_add(b.side), tiles.to.wrapping_add(1));
-            }
         }
     }
 }

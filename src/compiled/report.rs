@@ -174,7 +174,7 @@ fn place(place: Place) -> String {
 }
 
 fn line<B: Backend>(step: &Step<B>, node: Option<&Node<'_, B>>, plan: &HeapPlan<'_, B>, model: &Model<B>) -> StepLine {
-    let [x0, x1, x2, y, dy, out, saved, _, param] = step.places(plan.tables.places());
+    let [x0, x1, x2, out, saved, _, y, dy, param] = step.places(plan.tables.places());
     let op = node.and_then(Node::op).map_or("", |op| op.name);
     let shape = node.map_or_else(String::new, |node| format!("{}", node.spec.shape));
     let parameter = || {
@@ -206,7 +206,7 @@ fn line<B: Backend>(step: &Step<B>, node: Option<&Node<'_, B>>, plan: &HeapPlan<
         Action::Update => ("update", "update", parameter()),
         Action::UpdateRows { .. } => ("update", "update by rows", parameter()),
     };
-    // Of a forward step, `param` is the state that it reads; of an update what it changes.
+    // Of a forward step, `y` is the state that it reads; of an update, `param` is what it changes.
     let reads = [x0, x1, x2, y, dy, saved, param].into_iter().filter(|place| place.len() > 0).collect();
     StepLine { phase, tag, of, reads, writes: out }
 }

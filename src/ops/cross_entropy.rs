@@ -14,7 +14,7 @@ use super::loss::{self, Terms, share};
 use super::runs::{for_each_run, map_in_blocks};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Real, fill, no_sums, tree};
+use crate::backend::{Backend, Real, no_sums, tree};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
@@ -171,13 +171,12 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
             rows_together::<B, T>(target, classes, &smoothing, call.saved, &mut terms);
             return terms.finish();
         }
-        let mut lanes = no_sums();
         for_each_run(call.args, call.saved, |x| {
             let largest = x.largest();
             // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
             let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
             let weights = smoothing.of_row::<T>(target, classes, Row::of(x));
-            fill(&mut lanes, B::Elem::ZERO);
+            let mut lanes = no_sums();
             x.for_each(|class, x| {
                 let below = *x - largest;
                 let weight = weights(class);

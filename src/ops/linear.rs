@@ -9,7 +9,7 @@ use core::slice::ChunksExact;
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, Terms, relu};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Matrix, Real, Start};
+use crate::backend::{Backend, Matrix, Real, Start, matmul_from_row};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::init::Init;
@@ -135,25 +135,12 @@ crate::tape::methods! {
     linear(x, weight; bias)() => (op(), spec(x, weight, bias))
 }
 
-fn forward<B: Backend>(mut call: ForwardCall<'_, B::Elem>) {
+fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
     let [rows, features, outputs, ..] = call.args.lengths();
     let [x, weight, bias] = call.x;
-    if !bias.is_empty() {
-        start_from_bias(&mut call);
-    }
     let x = Matrix { data: x, row: features, col: 1 };
     let weight = Matrix { data: weight, row: 1, col: features };
-    B::matmul([rows, outputs, features], x, weight, call.y, outputs, Start::adding(!bias.is_empty()));
-}
-
-/// Writes the bias to every row of the output. It takes the call, since a microcontroller's compiler would make of two slices as
-/// operands a call of `memcpy`, which is large.
-#[cfg_attr(target_os = "none", inline(never))]
-fn start_from_bias<E: Real>(call: &mut ForwardCall<'_, E>) {
-    let bias = call.x[2];
-    for y in call.y.chunks_exact_mut(bias.len().max(1)) {
-        y.iter_mut().zip(bias).for_each(|(y, &b)| *y = b);
-    }
+    matmul_from_row::<B>(bias, [rows, outputs, features], x, weight, call.y, outputs);
 }
 
 /// The same with a rectified linear unit.

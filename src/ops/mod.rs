@@ -227,9 +227,9 @@ impl Spec {
 }
 
 /// The operands of a forward kernel.
+// What lies in memory comes first, as a program finds it.
+#[repr(C)]
 pub struct ForwardCall<'a, E> {
-    /// The node's arguments.
-    pub args: &'a Args,
     /// The inputs; empty where there is none.
     pub x: [&'a [E]; MAX_INPUTS],
     /// The output. What it holds before is unspecified, or input 0 with [`Over::Output`].
@@ -242,26 +242,30 @@ pub struct ForwardCall<'a, E> {
     /// kernel leaves the new state at the start of `saved`, and the runner takes it over once the loss is known to be
     /// finite.
     pub state: &'a [E],
+    /// The node's arguments.
+    pub args: &'a Args,
 }
 
 /// The operands of a backward kernel, which computes the gradient of the loss with respect to one input.
+// What lies in memory comes first, as a program finds it.
+#[repr(C)]
 pub struct BackwardCall<'a, E> {
-    /// The node's arguments.
-    pub args: &'a Args,
     /// The inputs that the kernel [`reads`](Gradient::Kernel::reads); the others are empty.
     pub x: [&'a [E]; MAX_INPUTS],
-    /// The output, where it is read.
-    pub y: &'a [E],
-    /// What forward kept, where it is read.
-    pub saved: &'a [E],
-    /// The gradient with respect to the output.
-    pub dy: &'a [E],
     /// The gradient with respect to the input. With [`OverGradient`] it holds `dy` or `saved` before.
     pub dx: &'a mut [E],
-    /// Whether to add to `dx` instead of writing it.
-    pub add: bool,
+    /// What forward kept, where it is read.
+    pub saved: &'a [E],
     /// Free for use.
     pub scratch: &'a mut [E],
+    /// The output, where it is read.
+    pub y: &'a [E],
+    /// The gradient with respect to the output.
+    pub dy: &'a [E],
+    /// The node's arguments.
+    pub args: &'a Args,
+    /// Whether to add to `dx` instead of writing it.
+    pub add: bool,
     /// Where `dx` is a run of whole rows of the gradient ([`Gradient::Kernel::rows`]): the first one's index.
     pub first_row: usize,
 }

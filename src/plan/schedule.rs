@@ -4,7 +4,7 @@ use super::planner::{NO_ARGS, Planner};
 use super::{Buffer, Use};
 use crate::backend::Backend;
 use crate::ops::{Gradient, MAX_INPUTS, Op, Over, OverGradient, Reads};
-use crate::program::{Action, Place, Places, Space};
+use crate::program::{Action, Copying, Place, Places, Space};
 
 /// Rows of a weight's gradient that a fused program computes at a time: the height of the matrix product's tile.
 const ROWS_AT_A_TIME: usize = 4;
@@ -19,12 +19,13 @@ pub(super) struct PlannedStep<B: Backend> {
     /// Which of the program's arguments are the kernel's.
     pub(super) args: u16,
     x: [Place; MAX_INPUTS],
-    y: Place,
-    dy: Place,
     out: Place,
     saved: Place,
     scratch: Place,
-    /// Forward: the state. Updates: the parameter.
+    /// Forward: the state. Backward: the output.
+    y: Place,
+    dy: Place,
+    /// Updates: the parameter.
     param: Place,
 }
 
@@ -43,8 +44,8 @@ impl<B: Backend> PlannedStep<B> {
     };
 
     pub(super) const fn places(&self) -> Places {
-        let Self { x: [x0, x1, x2], y, dy, out, saved, scratch, param, .. } = *self;
-        [x0, x1, x2, y, dy, out, saved, scratch, param]
+        let Self { x: [x0, x1, x2], out, saved, scratch, y, dy, param, .. } = *self;
+        [x0, x1, x2, out, saved, scratch, y, dy, param]
     }
 
     /// How many of them are somewhere.
@@ -158,10 +159,11 @@ impl<B: Backend> Planner<'_, '_, B> {
             // The kernel finds input 0 in the buffer that it overwrites.
             x[0] = Place::NOWHERE;
         }
-        let action = Action::Forward { run, copy: if takes_over { Over::Nothing } else { op.over } };
+        let copy = if takes_over { Copying::NOTHING } else { Copying::forward(op.over) };
+        let action = Action::Forward { run, copy };
         self.multiply_adds.forward = self.multiply_adds.forward.saturating_add(self.multiply_adds_of(i, op));
-        let (args, param) = (self.info[i].args, self.state_place(i));
-        self.push(PlannedStep { action, node: i as u16, args, x, out, saved, scratch, param, ..PlannedStep::EMPTY });
+        let (args, y) = (self.info[i].args, self.state_place(i));
+        self.push(PlannedStep { action, node: i as u16, args, x, out, saved, scratch, y, ..PlannedStep::EMPTY });
         self.last_forward = Some(i);
     }
 
@@ -267,7 +269,7 @@ impl<B: Backend> Planner<'_, '_, B> {
                 };
                 let Some((source, source_is_free)) = over_what else {
                     let out = self.gradient_place(root, tick);
-                    let action = Action::Backward { run, copy: OverGradient::Nothing, add: !first };
+                    let action = Action::Backward { run, copy: Copying::NOTHING, add: !first };
                     self.push_backward(i, slot, tick, action, reads, dy, out);
                     return;
                 };
@@ -279,7 +281,7 @@ impl<B: Backend> Planner<'_, '_, B> {
                 } else {
                     self.new_buffer(root, Use::Gradient, len, tick, tick)
                 };
-                let copy = if source_is_free { OverGradient::Nothing } else { over };
+                let copy = if source_is_free { Copying::NOTHING } else { Copying::backward(over) };
                 let action = Action::Backward { run, copy, add: false };
                 self.push_backward(i, slot, tick, action, reads, dy, buffer);
                 if first && !self.keeps_gradient(root) {
@@ -345,7 +347,7 @@ impl<B: Backend> Planner<'_, '_, B> {
         if reads.has(Reads::OUTPUT) {
             step.y = self.info[i].place;
         }
-        if reads.has(Reads::SAVED) || matches!(action, Action::Backward { copy: OverGradient::Saved, .. }) {
+        if reads.has(Reads::SAVED) || matches!(action, Action::Backward { copy, .. } if copy.is_of_saved()) {
             step.saved = self.info[i].saved;
         }
         step.scratch = self.new_buffer(i, Use::Scratch, spec.scratch_backward[slot], tick, tick);

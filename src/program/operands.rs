@@ -6,13 +6,14 @@
 
 #![allow(unsafe_code)]
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
-use core::{ptr, slice};
+use core::ptr;
 
-use super::step::{Action, DY, OUT, PLACES, Place, SAVED, SCRATCH, STATE, Step, Y, move_to};
+use super::step::{Action, Copying, DY, OUT, Place, SCRATCH, STATE, Step, move_to};
 use super::{Memory, Program, Space};
-use crate::backend::{Backend, Real};
-use crate::ops::{BackwardCall, ForwardCall, Over, OverGradient};
+use crate::backend::Backend;
+use crate::ops::{Args, BackwardCall, ForwardCall};
 
 /// Which operands kernels may write: what is written, what is kept, and scratch.
 const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
@@ -41,147 +42,89 @@ pub(crate) const fn check<B: Backend>(steps: &[Step<B>], table: &[Place]) {
 }
 
 /// What the kernel of a forward step is called with, after copying what it works over to where it works.
-#[cfg_attr(target_os = "none", inline(never))]
+#[inline(always)]
 pub(super) fn forward_call<'m, B: Backend>(
     step: &Step<B>,
     program: &'m Program<'_, B>,
     memory: &'m mut Memory<'_, B::Elem>,
     inputs: &[&'m [B::Elem]],
 ) -> ForwardCall<'m, B::Elem> {
-    let mut runs = [Run::EMPTY; PLACES];
-    find(step, program.places, memory, inputs, &mut runs);
-    match step.action {
-        Action::Forward { copy: Over::Output, .. } => copy(runs[0], runs[OUT]),
-        Action::Forward { copy: Over::Saved, .. } => copy(runs[0], runs[SAVED]),
-        _ => {}
-    }
-    // SAFETY: memory and inputs are borrowed for `'m`. What is written overlaps no other operand: see `check`, which every
-    // program's tables have passed.
+    let mut call = MaybeUninit::<ForwardCall<'_, B::Elem>>::uninit();
+    let at = call.as_mut_ptr();
+    // SAFETY: a call begins with its operands in the order of their places and the arguments, and a reference to a slice lies in
+    // memory as a pointer to it does. Memory and inputs are borrowed for `'m`, and what is written overlaps no other operand: see
+    // `check`, which every program's tables have passed.
     unsafe {
-        ForwardCall {
-            args: step.args(program.args),
-            x: [runs[0].read(), runs[1].read(), runs[2].read()],
-            y: runs[OUT].write(),
-            saved: runs[SAVED].write(),
-            scratch: runs[SCRATCH].write(),
-            state: runs[STATE].read(),
-        }
+        gather(step, program, memory, inputs, at.cast());
+        call.assume_init()
     }
 }
 
 /// What the kernel of a backward step is called with, likewise.
-#[cfg_attr(target_os = "none", inline(never))]
+#[inline(always)]
 pub(super) fn backward_call<'m, B: Backend>(
     step: &Step<B>,
     program: &'m Program<'_, B>,
     memory: &'m mut Memory<'_, B::Elem>,
     inputs: &[&'m [B::Elem]],
 ) -> BackwardCall<'m, B::Elem> {
-    let mut runs = [Run::EMPTY; PLACES];
-    find(step, program.places, memory, inputs, &mut runs);
-    match step.action {
-        Action::Backward { copy: OverGradient::Dy, .. } => copy(runs[DY], runs[OUT]),
-        Action::Backward { copy: OverGradient::Saved, .. } => copy(runs[SAVED], runs[OUT]),
-        _ => {}
-    }
+    let mut call = MaybeUninit::<BackwardCall<'_, B::Elem>>::uninit();
+    let at = call.as_mut_ptr();
     // SAFETY: as in `forward_call`.
     unsafe {
-        BackwardCall {
-            args: step.args(program.args),
-            x: [runs[0].read(), runs[1].read(), runs[2].read()],
-            y: runs[Y].read(),
-            saved: runs[SAVED].read(),
-            dy: runs[DY].read(),
-            dx: runs[OUT].write(),
-            add: false,
-            scratch: runs[SCRATCH].write(),
-            first_row: 0,
-        }
+        gather(step, program, memory, inputs, at.cast());
+        (&raw mut (*at).add).write(false);
+        (&raw mut (*at).first_row).write(0);
+        call.assume_init()
     }
 }
 
-/// Finds the operands of a step in the order of its places, where it has them and they are parts of their spaces.
+/// An operand: neighbouring elements.
+type Run<E> = *mut [E];
+
+/// Finds the operands of a step, where it has them, and its arguments, and copies one operand to another where the step says so.
+///
+/// # Safety
+/// The operands of the step's kind of call and a reference can be written at `call`. Those that are written overlap no other one.
 #[cfg_attr(target_os = "none", inline(never))]
-fn find<B: Backend>(
+unsafe fn gather<B: Backend>(
     step: &Step<B>,
-    table: &[Place],
+    program: &Program<'_, B>,
     memory: &mut Memory<'_, B::Elem>,
     inputs: &[&[B::Elem]],
-    runs: &mut [Run<B::Elem>; PLACES],
+    call: *mut Run<B::Elem>,
 ) {
-    // By the number of the space. Moments are no operands.
-    let spaces = [
-        Run::EMPTY,
-        Run::of(memory.frozen),
-        Run::of_mut(memory.params),
-        Run::of_mut(memory.state),
-        Run::of_mut(memory.grads),
-        Run::EMPTY,
-        Run::of_mut(memory.work),
-    ];
-    for (i, place) in step.given_places(table) {
-        let found = if place.is_in(Space::Input) {
-            inputs.get(place.offset()).map(|input| Run::of(input))
-        } else {
-            spaces.get(place.space_number()).and_then(|space| space.part(*place))
-        };
-        if let (Some(run), Some(found)) = (runs.get_mut(i), found) {
-            *run = found;
+    let count = if matches!(step.action, Action::Forward { .. }) { STATE + 1 } else { DY + 1 };
+    // SAFETY: the caller's promise.
+    unsafe {
+        // By index: where the compiler sees the address of the operands compared with their end's, it copies the call.
+        for (i, place) in step.each_place(program.places).take(count).enumerate() {
+            call.add(i).write(place.map_or(&mut [], |place| find(place, memory, inputs)));
+        }
+        call.add(count).cast::<&Args>().write(step.args(program.args));
+        let (Action::Forward { copy, .. } | Action::Backward { copy, .. }) = step.action else { return };
+        if copy != Copying::NOTHING {
+            let (from, to) = (*call.add(copy.from.into()), *call.add(copy.to.into()));
+            move_to(&mut *to, &*from, false);
         }
     }
 }
 
-/// Copies one operand of a step to another one, which is written.
-fn copy<E: Real>(from: Run<E>, to: Run<E>) {
-    // SAFETY: as in `forward_call`.
-    unsafe { move_to(to.write(), from.read(), false) }
-}
-
-/// Neighbouring elements.
-struct Run<E> {
-    at: *mut E,
-    len: usize,
-}
-
-impl<E> Clone for Run<E> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<E> Copy for Run<E> {}
-
-impl<E> Run<E> {
-    const EMPTY: Self = Self { at: ptr::dangling_mut(), len: 0 };
-
-    /// Elements that are only to be read.
-    fn of(x: &[E]) -> Self {
-        Self { at: x.as_ptr().cast_mut(), len: x.len() }
-    }
-
-    fn of_mut(x: &mut [E]) -> Self {
-        Self { at: x.as_mut_ptr(), len: x.len() }
-    }
-
-    /// The part of a space that is this place.
-    fn part(self, place: Place) -> Option<Self> {
-        let rest = self.len.checked_sub(place.offset())?;
-        (place.len() <= rest).then(|| Self { at: self.at.wrapping_add(place.offset()), len: place.len() })
-    }
-
-    /// # Safety
-    /// The elements are borrowed for `'m`, and nobody writes them.
-    unsafe fn read<'m>(self) -> &'m [E] {
-        // SAFETY: the caller's promise.
-        unsafe { slice::from_raw_parts(self.at, self.len) }
-    }
-
-    /// # Safety
-    /// The elements are borrowed for `'m`, may be written, and belong to this slice alone.
-    unsafe fn write<'m>(self) -> &'m mut [E] {
-        // SAFETY: the caller's promise.
-        unsafe { slice::from_raw_parts_mut(self.at, self.len) }
-    }
+/// The elements at this place; none where it does not lie within its space.
+#[cfg_attr(target_os = "none", inline(never))]
+fn find<E>(place: Place, memory: &mut Memory<'_, E>, inputs: &[&[E]]) -> Run<E> {
+    let (space, first): (Run<E>, _) = match place.space() {
+        Space::Input => (ptr::from_ref(inputs.get(place.offset()).copied().unwrap_or_default()).cast_mut(), 0),
+        Space::Frozen => (ptr::from_ref(memory.frozen).cast_mut(), place.offset()),
+        Space::Params => (memory.params, place.offset()),
+        Space::State => (memory.state, place.offset()),
+        Space::Grads => (memory.grads, place.offset()),
+        // Moments are no operands.
+        Space::Moments => (&mut [], 0),
+        Space::Work => (memory.work, place.offset()),
+    };
+    let is_within = space.len().checked_sub(first).is_some_and(|rest| place.len() <= rest);
+    if is_within { ptr::slice_from_raw_parts_mut(space.cast::<E>().wrapping_add(first), place.len()) } else { &mut [] }
 }
 
 #[cfg(test)]
@@ -190,7 +133,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::super::Sizes;
-    use super::super::step::{Action, Pass, Places};
+    use super::super::step::{PLACES, Pass, Places};
     use super::*;
     use crate::backend::Strict;
 

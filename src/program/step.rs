@@ -1,8 +1,10 @@
 //! One planned step, and how it is run.
 
+use core::iter;
+
 use super::operands::{backward_call, forward_call};
 use super::{Memory, Program, RunError, Space};
-use crate::backend::{Backend, Real, fill};
+use crate::backend::{Backend, Real};
 use crate::ops::{Args, Backward, Forward, MAX_INPUTS, Over, OverGradient};
 use crate::optim::{self, Optimizer};
 
@@ -55,10 +57,6 @@ impl Place {
         (self.start >> 29) as usize
     }
 
-    pub(super) const fn is_in(self, space: Space) -> bool {
-        self.space_number() == space as usize
-    }
-
     pub(crate) const fn offset(self) -> usize {
         (self.start & (Self::LIMIT as u32 - 1)) as usize
     }
@@ -82,13 +80,47 @@ impl Place {
     }
 }
 
+/// Which operand of a step is copied to which one before its kernel runs; none is copied to itself.
+// Aligned so that it lies at the same place in all actions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(align(2))]
+pub(crate) struct Copying {
+    pub(super) from: u8,
+    pub(super) to: u8,
+}
+
+impl Copying {
+    pub(crate) const NOTHING: Self = Self { from: 0, to: 0 };
+
+    pub(crate) const fn forward(over: Over) -> Self {
+        match over {
+            Over::Nothing => Self::NOTHING,
+            Over::Output => Self { from: 0, to: OUT as u8 },
+            Over::Saved => Self { from: 0, to: SAVED as u8 },
+        }
+    }
+
+    pub(crate) const fn backward(over: OverGradient) -> Self {
+        match over {
+            OverGradient::Nothing => Self::NOTHING,
+            OverGradient::Dy => Self { from: DY as u8, to: OUT as u8 },
+            OverGradient::Saved => Self { from: SAVED as u8, to: OUT as u8 },
+        }
+    }
+
+    /// Whether what forward kept is copied.
+    pub(crate) const fn is_of_saved(self) -> bool {
+        self.from == SAVED as u8
+    }
+}
+
 /// What a step does.
 #[derive(Clone, Copy)]
 pub(crate) enum Action<B: Backend> {
-    /// Runs a forward kernel; `copy` says which buffer gets a copy of input 0 before.
-    Forward { run: Forward<B>, copy: Over },
-    /// Runs a backward kernel; `copy` says what is copied to `out` before.
-    Backward { run: Backward<B>, copy: OverGradient, add: bool },
+    /// Runs a forward kernel.
+    Forward { run: Forward<B>, copy: Copying },
+    /// Runs a backward kernel.
+    Backward { run: Backward<B>, copy: Copying, add: bool },
     /// Copies `x[0]` to `out`, or adds it.
     Move { add: bool },
     /// Starts backward: `out` is the gradient of the loss with respect to itself.
@@ -101,18 +133,17 @@ pub(crate) enum Action<B: Backend> {
 
 /// The most operands that a step has.
 pub(super) const PLACES: usize = MAX_INPUTS + 6;
-/// Where they come among them, behind the inputs: the output, its gradient, what is written, what is kept, scratch, and the state or
-/// the parameter.
-pub(super) const Y: usize = MAX_INPUTS;
-pub(super) const DY: usize = Y + 1;
-pub(super) const OUT: usize = Y + 2;
-pub(super) const SAVED: usize = Y + 3;
-pub(super) const SCRATCH: usize = Y + 4;
-pub(super) const STATE: usize = Y + 5;
-const PARAM: usize = STATE;
+/// Where they come among them, behind the inputs, in the order of the fields of [`ForwardCall`] and [`BackwardCall`]: what is written,
+/// what is kept, scratch; forward the state, backward the output and its gradient; of an update the parameter.
+pub(super) const OUT: usize = MAX_INPUTS;
+const SAVED: usize = OUT + 1;
+pub(super) const SCRATCH: usize = OUT + 2;
+const Y: usize = OUT + 3;
+pub(super) const STATE: usize = Y;
+pub(super) const DY: usize = OUT + 4;
+const PARAM: usize = OUT + 5;
 
-/// Where the operands of a step lie: `x`, `y`, `dy`, what is written, what is kept, scratch, and forward the state, of an update the
-/// parameter.
+/// Where the operands of a step lie, in that order.
 pub(crate) type Places = [Place; PLACES];
 
 /// One planned step. Made by a plan, run by a program.
@@ -153,20 +184,19 @@ impl<B: Backend> Step<B> {
         self.given >> i & 1 == 1
     }
 
-    /// The operands that it has, with their places.
-    pub(super) fn given_places<'t>(&self, table: &'t [Place]) -> impl Iterator<Item = (usize, &'t Place)> + use<'t, B> {
-        let mut given = self.given & !Self::GRADIENT;
-        let places = table.get(self.first as usize..).unwrap_or_default();
-        places.iter().map_while(move |place| {
-            let i = given.trailing_zeros() as usize;
-            given &= given.wrapping_sub(1);
-            (i < PLACES).then_some((i, place))
+    /// Where its operands lie, one after the other, where it has them; without end.
+    pub(super) fn each_place<'t>(&self, table: &'t [Place]) -> impl Iterator<Item = Option<Place>> + use<'t, B> {
+        let (mut given, mut places) = (self.given, table.get(self.first as usize..).unwrap_or_default().iter());
+        iter::from_fn(move || {
+            let place = if given & 1 == 1 { places.next() } else { None };
+            given >>= 1;
+            Some(place.copied())
         })
     }
 
     /// Where operand `i` lies.
     fn place(&self, table: &[Place], i: usize) -> Place {
-        self.given_places(table).find(|&(given, _)| given == i).map_or(Place::NOWHERE, |(_, place)| *place)
+        self.each_place(table).nth(i).flatten().unwrap_or(Place::NOWHERE)
     }
 
     /// Where its operands lie.
@@ -222,7 +252,11 @@ impl<B: Backend> Step<B> {
                 run(call);
             }
             Action::Move { add } => move_to(call.dx, call.x[0], add || adds),
-            Action::Seed => fill(call.dx, pass.seed),
+            Action::Seed => {
+                if let Some(dx) = call.dx.first_mut() {
+                    *dx = pass.seed;
+                }
+            }
             Action::Forward { .. } | Action::Update | Action::UpdateRows { .. } => {}
         }
     }
