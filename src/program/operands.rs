@@ -98,7 +98,9 @@ unsafe fn gather<B: Backend>(
     // SAFETY: the caller's promise.
     unsafe {
         // By index: where the compiler sees the address of the operands compared with their end's, it copies the call.
-        for (i, place) in step.each_place(program.places).take(count).enumerate() {
+        let mut places = step.each_place(program.places);
+        for i in 0..count {
+            let place = places.next().flatten();
             call.add(i).write(place.map_or(&mut [], |place| find(place, memory, inputs)));
         }
         call.add(count).cast::<&Args>().write(step.args(program.args));
