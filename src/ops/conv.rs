@@ -528,8 +528,14 @@ fn forward_then<B: Backend>(call: ForwardCall<'_, B::Elem>, then: impl Fn(&mut [
     });
 }
 
-/// The gradient for its input, sample by sample; and relu's, whose output that is, where it is given.
-pub(super) fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
+/// The gradient for its input.
+pub(super) fn gradient_x<B: Backend>(mut call: BackwardCall<'_, B::Elem>) {
+    call.x[0] = &[];
+    gradient_x_behind_relu::<B>(call);
+}
+
+/// The same, sample by sample, and that of a rectified linear unit in front, whose output is given.
+pub(super) fn gradient_x_behind_relu<B: Backend>(call: BackwardCall<'_, B::Elem>) {
     let geometry = Geometry::new(call.args);
     let (image, maps) = (geometry.image_len().max(1), geometry.maps_len());
     let samples = call.dx.len() / image;

@@ -4,7 +4,9 @@
 //! `y[n, o, i] = b[o] + Σ w[o, c, p] x[n, c, i·stride + p·dilation - padding]`: the kernels are those of
 //! [`conv2d`](super::conv2d) on images of height 1, with the same orders of summing.
 
-use super::conv::{self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x};
+use super::conv::{
+    self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x, gradient_x_behind_relu,
+};
 use super::conv2d::Conv2d;
 use super::window::flat;
 use super::{Gradient, Op, Reads, Spec, Terms, Window1d};
@@ -22,7 +24,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv1d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
-            .behind_relu(gradient_x::<B>)
+            .behind_relu(gradient_x_behind_relu::<B>)
             .terms(Terms::Weight)
     }
 }

@@ -9,7 +9,9 @@
 //! of the whole batch's. `dx` adds, in ascending order of `(i, q)`, sums over the output channels. `db` adds the sum of each
 //! plane of `dy` in ascending order of `n`.
 
-use super::conv::{self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x};
+use super::conv::{
+    self, Parameters, forward, forward_relu, gradient_b, gradient_w, gradient_x, gradient_x_behind_relu,
+};
 use super::{Gradient, Op, Reads, Spec, Terms, Window2d};
 use crate::backend::Backend;
 use crate::error::ShapeError;
@@ -25,7 +27,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
         let weight = Gradient::kernel(gradient_w::<B>, Reads::input(0));
         &Op::new("conv2d", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
             .with_relu(forward_relu::<B>)
-            .behind_relu(gradient_x::<B>)
+            .behind_relu(gradient_x_behind_relu::<B>)
             .terms(Terms::Weight)
     }
 }
