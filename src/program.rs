@@ -6,7 +6,6 @@
 use crate::backend::dispatch::first_not_finite;
 use crate::backend::{Backend, Real, Strict, fill};
 use crate::init::Normal;
-use crate::ops::Args;
 use crate::optim::{self, HEADER_LEN, Norm, Optimizer, clip_by_norm};
 use crate::plan::NotFinite;
 
@@ -34,7 +33,8 @@ pub struct Program<'t, B: Backend = Strict<f32>> {
     pub(crate) steps: &'t [Step<B>],
     /// Where the steps' operands lie.
     pub(crate) places: &'t [Place],
-    pub(crate) args: &'t [Args],
+    /// The steps' arguments.
+    pub(crate) args: &'t [u32],
     pub(crate) tensors: &'t [Tensor<'t>],
     pub(crate) inputs: &'t [Input<'t>],
     pub(crate) outputs: &'t [Output<'t>],
@@ -505,7 +505,7 @@ impl<B: Backend> Program<'_, B> {
 ///     const PLAN: Plan<Strict<f32>, 64> = net::<16>().train(Training::with::<Adam>());
 ///     static STEPS: [Step<Strict<f32>>; PLAN.steps_len()] = PLAN.steps();
 ///     static PLACES: [Place; PLAN.places_len()] = PLAN.places();
-///     static ARGS: [Args; PLAN.args_len()] = PLAN.args();
+///     static ARGS: [u32; PLAN.args_len()] = PLAN.args();
 ///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
 ///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
 ///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
@@ -531,7 +531,7 @@ macro_rules! program {
             const PLAN: $crate::plan::Plan<$backend, $nodes> = $plan;
             static STEPS: [$crate::program::Step<$backend>; PLAN.steps_len()] = PLAN.steps();
             static PLACES: [$crate::program::Place; PLAN.places_len()] = PLAN.places();
-            static ARGS: [$crate::ops::Args; PLAN.args_len()] = PLAN.args();
+            static ARGS: [u32; PLAN.args_len()] = PLAN.args();
             static TENSORS: [$crate::program::Tensor<'static>; PLAN.tensors_len()] = PLAN.tensors();
             static INPUTS: [$crate::program::Input<'static>; PLAN.inputs_len()] = PLAN.inputs();
             static OUTPUTS: [$crate::program::Output<'static>; PLAN.outputs_len()] = PLAN.outputs();

@@ -238,6 +238,15 @@ impl<B: Backend> Node<'_, B> {
         self.spec.shape.len()
     }
 
+    /// The arguments that its kernels read, where it has kernels; none where they are all zeros.
+    pub(crate) const fn args(&self) -> Option<&[u32]> {
+        match self.op() {
+            Some(op) if !op.view && self.spec.args.is_none() => Some(&[]),
+            Some(op) if !op.view => Some(self.spec.args.0.split_at(op.words).0),
+            _ => None,
+        }
+    }
+
     /// The elements of the largest buffer that the node may need.
     pub(crate) const fn largest_buffer(&self) -> usize {
         let mut largest = self.len();

@@ -34,7 +34,7 @@ pub const fn op_probabilities<B: Backend>() -> &'static Op<B> {
 const fn table<B: Backend>(forward: super::Forward<B>, run: super::Backward<B>) -> Op<B> {
     let reads = Reads::input(1).and(Reads::SAVED);
     let x = Gradient::Kernel { run, reads, over: OverGradient::Saved, rows: false };
-    Op::new("cross_entropy", forward, [x, Gradient::None, Gradient::None]).over(Over::Saved)
+    Op::new("cross_entropy", forward, [x, Gradient::None, Gradient::None]).over(Over::Saved).words(loss::WORDS)
 }
 
 /// How a cross-entropy is reduced, and how its targets are smoothed.

@@ -23,6 +23,7 @@ pub const fn op<B: Backend>() -> &'static Op<B> {
             Gradient::Kernel { run: gradient_w::<B>, reads: Reads::input(0), over: OverGradient::Nothing, rows: true };
         let x = Gradient::kernel(gradient_x::<B>, Reads::input(1));
         &Op::new("linear", forward::<B>, [x, weight, Gradient::kernel(gradient_b::<B>, Reads::NONE)])
+            .words(3)
             .with_relu(forward_relu::<B>)
             .behind_relu(gradient_x_behind_relu::<B>)
             .terms(Terms::Row)

@@ -25,6 +25,8 @@ pub enum Reduction {
 
 /// Where the arguments of a loss have its scalar; the words before it are those of [`Reduction::args`].
 pub(super) const SCALAR: usize = 4;
+/// All of them.
+pub(super) const WORDS: usize = SCALAR + 3;
 
 impl Reduction {
     /// The shape of the reduced loss of terms of shape `terms`.
@@ -105,7 +107,9 @@ pub(super) const fn of_difference<B: Backend, L: Loss<B>>() -> Op<B> {
 
 /// The table of a loss with this gradient for the target.
 pub(super) const fn of_pairs<B: Backend, L: Loss<B>>(target: Gradient<B>) -> Op<B> {
-    Op::new(L::NAME, forward::<B, L>, [over_saved(gradient::<B, false>), target, Gradient::None]).over(Over::Saved)
+    Op::new(L::NAME, forward::<B, L>, [over_saved(gradient::<B, false>), target, Gradient::None])
+        .over(Over::Saved)
+        .words(WORDS)
 }
 
 const fn over_saved<B: Backend>(run: super::Backward<B>) -> Gradient<B> {

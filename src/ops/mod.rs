@@ -127,7 +127,9 @@ use crate::shape::Shape;
 pub const MAX_INPUTS: usize = 3;
 
 /// The constant arguments of a node's kernels: lengths, strides and scalars, as the operation's file lays them out.
+// A program finds them as a run of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
 pub struct Args(pub [u32; Self::WORDS]);
 
 impl Args {
@@ -400,6 +402,8 @@ pub struct Op<B: Backend> {
     pub is_relu: bool,
     /// How many multiply-adds it takes.
     pub terms: Terms,
+    /// How many words of the arguments its kernels read, from the first on. A program keeps no others: there they hold anything.
+    pub words: usize,
 }
 
 impl<B: Backend> Op<B> {
@@ -417,6 +421,7 @@ impl<B: Backend> Op<B> {
             behind_relu: None,
             is_relu: false,
             terms: Terms::None,
+            words: Args::WORDS,
         }
     }
 
@@ -436,6 +441,16 @@ impl<B: Backend> Op<B> {
     #[must_use]
     pub const fn terms(self, terms: Terms) -> Self {
         Self { terms, ..self }
+    }
+
+    /// The same with kernels that read no more than so many words of the arguments.
+    ///
+    /// # Panics
+    /// With more than [`Args::WORDS`].
+    #[must_use]
+    pub const fn words(self, words: usize) -> Self {
+        assert!(words <= Args::WORDS, "arguments have 12 words");
+        Self { words, ..self }
     }
 
     /// The same with this buffer starting as input 0.

@@ -79,19 +79,25 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
         self.check_outputs()
     }
 
-    /// A run takes the needed inputs only, in the order of recording; likewise the table of arguments.
+    /// A run takes the needed inputs only, in the order of recording; likewise the table of arguments. Zeros lie behind the others.
     pub(super) const fn number_inputs_and_args(&mut self) {
-        let (mut inputs, mut args, mut i) = (0, 0, 0);
+        let (mut inputs, mut words, mut i) = (0, 0, 0);
         while i < self.nodes.len() {
             if self.info[i].needed && matches!(self.nodes[i].kind, Kind::Input { .. }) {
                 self.info[i].place = Place::new(Space::Input, inputs, self.nodes[i].len());
                 inputs += 1;
             }
-            if self.info[i].needed && self.op(i).is_some() && !self.is_view(i) && !self.nodes[i].spec.args.is_none() {
-                self.info[i].args = args;
-                args += 1;
+            if let (true, Some(args)) = (self.info[i].needed, self.nodes[i].args()) {
+                self.info[i].args = words;
+                words += args.len() as u32;
             }
             i += 1;
+        }
+        while i > 0 {
+            i -= 1;
+            if matches!(self.nodes[i].args(), Some([])) {
+                self.info[i].args = words;
+            }
         }
     }
 

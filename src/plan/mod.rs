@@ -27,12 +27,12 @@ pub use training::{NotFinite, Training};
 use crate::backend::{Backend, Strict};
 use crate::error::Message;
 use crate::graph::Graph;
-use crate::ops::{Args, MAX_INPUTS};
+use crate::ops::MAX_INPUTS;
 use crate::optim::Rules;
 use crate::program::{GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor, check};
 use planner::{Info, Planner};
 use schedule::PlannedStep;
-use tables::{Source, fill_places, fill_steps, normal_of, places_len};
+use tables::{Source, args_len, fill_places, fill_steps, normal_of, places_len};
 
 /// Room for steps, by node: forward and the new state; each input's gradient, its sum and its update.
 const STEPS_PER_NODE: usize = 2 + 3 * MAX_INPUTS;
@@ -152,10 +152,10 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         self.layout.steps
     }
 
-    /// How many operations' arguments the steps refer to.
+    /// How many words hold the steps' arguments.
     #[must_use]
     pub const fn args_len(&self) -> usize {
-        self.source().args_len()
+        args_len(self.planned())
     }
 
     /// How many parameters and states the graph has.
@@ -204,22 +204,15 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         places
     }
 
-    /// The arguments of the operations; `S` is [`Plan::args_len`].
+    /// The arguments of the steps; `S` is [`Plan::args_len`].
     ///
     /// # Panics
     /// When `S` is less.
     #[must_use]
-    pub const fn args<const S: usize>(&self) -> [Args; S] {
-        let mut all = [Args::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(args) = self.source().args(i) {
-                all[count] = args;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+    pub const fn args<const S: usize>(&self) -> [u32; S] {
+        let mut args = [0; S];
+        self.source().fill_args(&mut args);
+        args
     }
 
     /// The parameters and states; `S` is [`Plan::tensors_len`].
@@ -309,7 +302,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         &self,
         steps: &'t [Step<B>],
         places: &'t [Place],
-        args: &'t [Args],
+        args: &'t [u32],
         tensors: &'t [Tensor<'t>],
         inputs: &'t [Input<'t>],
         outputs: &'t [Output<'t>],
@@ -325,7 +318,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
-        check(steps, places);
+        check(steps, places, args);
         let (sizes, normal) = (self.layout.sizes, normal_of(tensors));
         Program { steps, places, args, tensors, inputs, outputs, groups, sizes, normal }
     }

@@ -31,8 +31,8 @@ pub(super) struct Info {
     pub(super) updated: bool,
     /// Of a view the value that it is a view of, of any other node itself.
     pub(super) root: u32,
-    /// Where its arguments lie in their table.
-    pub(super) args: u16,
+    /// Where its arguments begin in their table.
+    pub(super) args: u32,
     /// The last tick that reads the value (of a root).
     pub(super) last_use: u32,
     /// The last tick that reads what forward kept.
@@ -51,9 +51,6 @@ pub(super) struct Info {
     pub(super) gradient: Option<Place>,
 }
 
-/// Stands for arguments that are all zeros: a program has none such in its table.
-pub(super) const NO_ARGS: u16 = u16::MAX;
-
 impl Info {
     pub(super) const NEW: Self = Self {
         needed: false,
@@ -63,7 +60,7 @@ impl Info {
         rectified: false,
         updated: false,
         root: 0,
-        args: NO_ARGS,
+        args: 0,
         last_use: 0,
         last_saved: 0,
         users: 0,

@@ -1,6 +1,6 @@
 //! Which steps a program takes, in which order, and on which buffers.
 
-use super::planner::{NO_ARGS, Planner};
+use super::planner::Planner;
 use super::{Buffer, Use};
 use crate::backend::Backend;
 use crate::ops::{Gradient, MAX_INPUTS, Op, Over, OverGradient, Reads};
@@ -16,8 +16,8 @@ pub(super) struct PlannedStep<B: Backend> {
     /// Which node's kernel it runs, where it runs one.
     #[cfg_attr(not(feature = "alloc"), allow(dead_code))]
     pub(super) node: u16,
-    /// Which of the program's arguments are the kernel's.
-    pub(super) args: u16,
+    /// Where the kernel's arguments begin in their table.
+    pub(super) args: u32,
     x: [Place; MAX_INPUTS],
     out: Place,
     saved: Place,
@@ -33,7 +33,7 @@ impl<B: Backend> PlannedStep<B> {
     pub(super) const EMPTY: Self = Self {
         action: Action::Seed,
         node: 0,
-        args: NO_ARGS,
+        args: 0,
         x: [Place::NOWHERE; MAX_INPUTS],
         y: Place::NOWHERE,
         dy: Place::NOWHERE,

@@ -17,13 +17,15 @@ pub(super) struct Source<'a, 'n, B: Backend> {
 }
 
 impl<'n, B: Backend> Source<'_, 'n, B> {
-    /// The arguments of node `i`, where a step refers to them; zeros need no place in the table.
-    pub(super) const fn args(&self, i: usize) -> Option<Args> {
-        match self.nodes[i].op() {
-            Some(op) if self.info[i].needed && !op.view && !self.nodes[i].spec.args.is_none() => {
-                Some(self.nodes[i].spec.args)
+    /// Writes the arguments where steps find them, among zeros.
+    pub(super) const fn fill_args(&self, all: &mut [u32]) {
+        let mut i = 0;
+        while i < self.nodes.len() {
+            if let (true, Some(args)) = (self.info[i].needed, self.nodes[i].args()) {
+                let (_, at) = all.split_at_mut(self.info[i].args as usize);
+                at.split_at_mut(args.len()).0.copy_from_slice(args);
             }
-            _ => None,
+            i += 1;
         }
     }
 
@@ -116,15 +118,6 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
         count
     }
 
-    pub(super) const fn args_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.args(i).is_some() as usize;
-            i += 1;
-        }
-        count
-    }
-
     pub(super) const fn tensors_len(&self) -> usize {
         let (mut count, mut i) = (0, 0);
         while i < self.nodes.len() {
@@ -161,6 +154,18 @@ pub(super) const fn places_len<B: Backend>(planned: &[PlannedStep<B>]) -> usize 
         i += 1;
     }
     count
+}
+
+/// How many words hold the arguments of these steps: all of [`Args`] can be read wherever they begin.
+pub(super) const fn args_len<B: Backend>(planned: &[PlannedStep<B>]) -> usize {
+    let (mut last, mut i) = (0, 0);
+    while i < planned.len() {
+        if planned[i].args > last {
+            last = planned[i].args;
+        }
+        i += 1;
+    }
+    last as usize + Args::WORDS
 }
 
 /// The steps of a program, which refer to the places of [`fill_places`].
@@ -207,7 +212,7 @@ mod on_the_heap {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::{Args, Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
+    use super::{Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
     use crate::program::{Program, Sizes, check};
 
     /// The tables of a program that was planned at run time.
@@ -215,7 +220,7 @@ mod on_the_heap {
     pub struct Tables<'n, B: Backend> {
         steps: Vec<Step<B>>,
         places: Vec<Place>,
-        args: Vec<Args>,
+        pub(super) args: Vec<u32>,
         tensors: Vec<Tensor<'n>>,
         inputs: Vec<Input<'n>>,
         outputs: Vec<Output<'n>>,
@@ -267,11 +272,13 @@ mod on_the_heap {
             super::fill_steps(planned, &mut steps);
             let mut places = vec![Place::NOWHERE; super::places_len(planned)];
             super::fill_places(planned, &mut places);
-            check(&steps, &places);
+            let mut args = vec![0; super::args_len(planned)];
+            self.fill_args(&mut args);
+            check(&steps, &places, &args);
             Tables {
                 steps,
                 places,
-                args: nodes.clone().filter_map(|i| self.args(i)).collect(),
+                args,
                 tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
                 inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
                 outputs: nodes.clone().filter_map(|i| self.output(i)).collect(),
@@ -284,3 +291,92 @@ mod on_the_heap {
 
 #[cfg(any(feature = "alloc", test))]
 pub use on_the_heap::Tables;
+
+#[cfg(test)]
+mod tests {
+    use std::vec;
+
+    use super::*;
+    use crate::graph::{Graph, Var};
+    use crate::optim::Sgd;
+    use crate::plan::Training;
+    use crate::program::RunError;
+    use crate::shape::R2;
+
+    fn net(loss_of: fn(&mut Graph, Var<R2<2, 3>>)) -> Graph {
+        let mut g = Graph::new();
+        let x = g.input::<R2<2, 4>>("x");
+        let h: Var<R2<2, 3>> = g.linear("fc", x);
+        loss_of(&mut g, h);
+        g
+    }
+
+    #[test]
+    fn arguments_are_those_that_kernels_read_and_zeros_for_kernels_without() {
+        let g = net(|g, h| {
+            let (h, t) = (g.tanh(h), g.input("t"));
+            let loss = g.huber(h, t, 2.0);
+            g.loss(loss);
+        });
+        let tables = g.train(Training::with::<Sgd>()).tables();
+        let mut expected = vec![2, 4, 3, 0, 0, 0, 6, 2.0_f32.to_bits(), 0, (2.0_f64.to_bits() >> 32) as u32];
+        expected.extend([0; Args::WORDS]);
+        assert_eq!(tables.args, expected);
+    }
+
+    #[test]
+    fn linear_layers_and_losses_read_no_more_of_their_arguments_than_they_say() -> Result<(), RunError> {
+        let nets = [
+            (
+                "class indices",
+                net(|g, h| {
+                    let t = g.class_indices::<2>("t");
+                    let loss = g.cross_entropy(h, t);
+                    g.loss(loss);
+                }),
+            ),
+            (
+                "probabilities",
+                net(|g, h| {
+                    let t = g.input::<R2<2, 3>>("t");
+                    let loss = g.cross_entropy(h, t);
+                    g.loss(loss);
+                }),
+            ),
+            (
+                "pairs",
+                net(|g, h| {
+                    let t = g.input("t");
+                    let loss = g.huber(h, t, 0.5);
+                    g.loss(loss);
+                }),
+            ),
+            (
+                "pairs with a gradient for the target",
+                net(|g, h| {
+                    let t = g.input("t");
+                    let loss = g.bce_with_logits(t, h);
+                    g.loss(loss);
+                }),
+            ),
+        ];
+        for (what, net) in nets {
+            let mut tables = net.train(Training::with::<Sgd>()).tables();
+            let (x, t) = ([1.0, -2.0, 3.0, 0.5, 0.25, 1.5, -1.0, 2.0], [1.0, 0.0, 2.0, 1.0, 0.0, 1.0]);
+            let step = |tables: &Tables<'_, _>| {
+                let program = tables.program();
+                let mut slab = vec![0.0_f32; program.slab_len()];
+                let mut memory = program.memory(&mut slab)?;
+                program.init(&mut memory, 42)?;
+                let t = &t[..program.inputs()[1].shape.len()];
+                let loss = program.gradients(&mut memory, &[&x, t])?;
+                Ok::<_, RunError>((loss, memory.grads.to_vec()))
+            };
+            let expected = step(&tables)?;
+            // Those of the linear layer are followed by the loss's, which nothing follows.
+            tables.args[3 + 7..].fill(u32::MAX);
+            assert_eq!(step(&tables)?, expected, "{what}");
+        }
+        Ok(())
+    }
+}

@@ -18,13 +18,14 @@ use crate::ops::{Args, BackwardCall, ForwardCall};
 /// Which operands kernels may write: what is written, what is kept, and scratch.
 const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
 
-/// Checks that every step has its operands in the table, and that the [`WRITTEN`] ones may be written and overlap no other one.
+/// Checks that every step has its operands and its arguments in the tables, and that the [`WRITTEN`] ones may be written and overlap no other one.
 ///
 /// # Panics
 /// Where that is not so: no plan of this crate is such.
-pub(crate) const fn check<B: Backend>(steps: &[Step<B>], table: &[Place]) {
+pub(crate) const fn check<B: Backend>(steps: &[Step<B>], table: &[Place], args: &[u32]) {
     let mut i = 0;
     while i < steps.len() {
+        assert!(steps[i].args() + Args::WORDS <= args.len(), "a step's arguments are not in the table");
         let places = steps[i].places(table);
         let mut written = WRITTEN.start;
         while written < WRITTEN.end {
@@ -103,7 +104,8 @@ unsafe fn gather<B: Backend>(
             let place = places.next().flatten();
             call.add(i).write(place.map_or(&mut [], |place| find(place, memory, inputs)));
         }
-        call.add(count).cast::<&Args>().write(step.args(program.args));
+        // See `check`. Arguments are words, and nothing else.
+        call.add(count).cast::<&Args>().write(&*program.args.as_ptr().add(step.args()).cast());
         let (Action::Forward { copy, .. } | Action::Backward { copy, .. }) = step.action else { return };
         if copy != Copying::NOTHING {
             let (from, to) = (*call.add(copy.from.into()), *call.add(copy.to.into()));
@@ -151,8 +153,8 @@ mod tests {
     fn moved(x: Place, out: Place) -> [[f32; 8]; 2] {
         let (step, places) = moving(x, out);
         let steps = [step];
-        check(&steps, &places);
-        let (tensors, inputs, outputs, groups, args) = (&[], &[], &[], &[], &[]);
+        check(&steps, &places, &Args::NONE.0);
+        let (tensors, inputs, outputs, groups, args) = (&[], &[], &[], &[], &Args::NONE.0);
         let sizes = Sizes::NONE;
         let program =
             Program { steps: &steps, places: &places, args, tensors, inputs, outputs, groups, sizes, normal: None };
@@ -213,11 +215,17 @@ mod tests {
             ("is an input", place(Space::Work, 0, 8), place(Space::Input, 0, 8), "only be read"),
         ] {
             let (step, places) = moving(x, out);
-            let refused = std::panic::catch_unwind(|| check(&[step], &places)).unwrap_err();
+            let refused = std::panic::catch_unwind(|| check(&[step], &places, &Args::NONE.0)).unwrap_err();
             let message = refused.downcast_ref::<&str>().copied().map(String::from).unwrap_or_default();
             assert!(message.contains(text), "what {what}: {message}");
         }
         let (step, _) = moving(place(Space::Work, 0, 4), place(Space::Work, 4, 4));
-        assert!(std::panic::catch_unwind(|| check(&[step], &[])).is_err(), "a table that is too short");
+        assert!(std::panic::catch_unwind(|| check(&[step], &[], &Args::NONE.0)).is_err(), "a table that is too short");
+        let step = Step::new(Action::<Strict<f32>>::Seed, 1, &[Place::NOWHERE; PLACES], 0);
+        check(&[step], &[], &[0; Args::WORDS + 1]);
+        assert!(
+            std::panic::catch_unwind(|| check(&[step], &[], &[0; Args::WORDS])).is_err(),
+            "arguments that are too short"
+        );
     }
 }

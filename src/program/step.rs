@@ -5,7 +5,7 @@ use core::iter;
 use super::operands::{backward_call, forward_call};
 use super::{Memory, Program, RunError, Space};
 use crate::backend::{Backend, Real};
-use crate::ops::{Args, Backward, Forward, MAX_INPUTS, Over, OverGradient};
+use crate::ops::{Backward, Forward, MAX_INPUTS, Over, OverGradient};
 use crate::optim::{self, Optimizer};
 
 /// Where an operand lies: a run of elements of one space, in two words, since programs lie in flash. Made by a plan.
@@ -152,27 +152,32 @@ pub struct Step<B: Backend> {
     pub(crate) action: Action<B>,
     /// Where the places of its operands begin in the program's table.
     first: u32,
-    /// Which of the program's arguments are the kernel's.
-    pub(crate) args: u16,
-    /// A bit for each of its [`Places`] that is somewhere, and [`Self::GRADIENT`].
-    given: u16,
+    /// A bit for each of its [`Places`] that is somewhere, [`Self::GRADIENT`], and above these where its arguments begin in the
+    /// program's table.
+    given: u32,
 }
 
 impl<B: Backend> Step<B> {
     pub(crate) const EMPTY: Self = Self::new(Action::Seed, 0, &[Place::NOWHERE; PLACES], 0);
 
     /// Says that it writes the gradient of a parameter, which is kept.
-    const GRADIENT: u16 = 1 << 15;
+    const GRADIENT: u32 = 1 << PLACES;
+    /// Where the bits of its arguments' place begin.
+    const ARGS: usize = PLACES + 1;
 
     /// A step whose operands begin at `first` in the table of places, which has those that are somewhere.
-    pub(crate) const fn new(action: Action<B>, args: u16, places: &Places, first: usize) -> Self {
-        let mut given = if matches!(places[OUT].space(), Space::Grads) { Self::GRADIENT } else { 0 };
+    pub(crate) const fn new(action: Action<B>, args: u32, places: &Places, first: usize) -> Self {
+        assert!(args.leading_zeros() as usize >= Self::ARGS, "a program has too many arguments");
+        let mut given = args << Self::ARGS;
+        if matches!(places[OUT].space(), Space::Grads) {
+            given |= Self::GRADIENT;
+        }
         let mut i = 0;
         while i < PLACES {
-            given |= (!places[i].equals(Place::NOWHERE) as u16) << i;
+            given |= (!places[i].equals(Place::NOWHERE) as u32) << i;
             i += 1;
         }
-        Self { action, first: first as u32, args, given }
+        Self { action, first: first as u32, given }
     }
 
     const fn is_gradient(&self) -> bool {
@@ -216,9 +221,9 @@ impl<B: Backend> Step<B> {
         places
     }
 
-    pub(super) fn args<'t>(&self, table: &'t [Args]) -> &'t Args {
-        const NONE: &Args = &Args::NONE;
-        table.get(usize::from(self.args)).unwrap_or(NONE)
+    /// Where its arguments begin in their table.
+    pub(super) const fn args(&self) -> usize {
+        (self.given >> Self::ARGS) as usize
     }
 }
 
