@@ -145,7 +145,7 @@ mod tests {
                 let args = &spec(op.name, a, b).unwrap().args;
                 let x = [&x[..], &z, &[]];
                 let (y, saved, scratch, state) = (&mut [][..], &mut [][..], &mut [][..], &[][..]);
-                (op.forward)(ForwardCall { args, x, y, saved, scratch, state });
+                (op.forward)(ForwardCall { x, y, saved, scratch, state, args });
                 for (gradient, len) in op.backward.iter().zip([a.len(), b.len()]) {
                     let Gradient::Kernel { run, .. } = gradient else { panic!("{} has a kernel", op.name) };
                     let mut dx = std::vec![7.0; len];

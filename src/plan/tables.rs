@@ -301,13 +301,14 @@ mod tests {
     use crate::optim::Sgd;
     use crate::plan::Training;
     use crate::program::RunError;
-    use crate::shape::R2;
+    use crate::shape::{R0, R2};
 
-    fn net(loss_of: fn(&mut Graph, Var<R2<2, 3>>)) -> Graph {
+    fn net(loss: fn(&mut Graph, Var<R2<2, 3>>) -> Var<R0>) -> Graph {
         let mut g = Graph::new();
         let x = g.input::<R2<2, 4>>("x");
-        let h: Var<R2<2, 3>> = g.linear("fc", x);
-        loss_of(&mut g, h);
+        let h = g.linear("fc", x);
+        let loss = loss(&mut g, h);
+        g.loss(loss);
         g
     }
 
@@ -315,8 +316,7 @@ mod tests {
     fn arguments_are_those_that_kernels_read_and_zeros_for_kernels_without() {
         let g = net(|g, h| {
             let (h, t) = (g.tanh(h), g.input("t"));
-            let loss = g.huber(h, t, 2.0);
-            g.loss(loss);
+            g.huber(h, t, 2.0)
         });
         let tables = g.train(Training::with::<Sgd>()).tables();
         let mut expected = vec![2, 4, 3, 0, 0, 0, 6, 2.0_f32.to_bits(), 0, (2.0_f64.to_bits() >> 32) as u32];
@@ -325,43 +325,27 @@ mod tests {
     }
 
     #[test]
-    fn linear_layers_and_losses_read_no_more_of_their_arguments_than_they_say() -> Result<(), RunError> {
-        let nets = [
-            (
-                "class indices",
-                net(|g, h| {
-                    let t = g.class_indices::<2>("t");
-                    let loss = g.cross_entropy(h, t);
-                    g.loss(loss);
-                }),
-            ),
-            (
-                "probabilities",
-                net(|g, h| {
-                    let t = g.input::<R2<2, 3>>("t");
-                    let loss = g.cross_entropy(h, t);
-                    g.loss(loss);
-                }),
-            ),
-            (
-                "pairs",
-                net(|g, h| {
-                    let t = g.input("t");
-                    let loss = g.huber(h, t, 0.5);
-                    g.loss(loss);
-                }),
-            ),
-            (
-                "pairs with a gradient for the target",
-                net(|g, h| {
-                    let t = g.input("t");
-                    let loss = g.bce_with_logits(t, h);
-                    g.loss(loss);
-                }),
-            ),
+    fn losses_read_no_more_of_their_arguments_than_they_say() -> Result<(), RunError> {
+        let losses: [(_, fn(&mut Graph, Var<R2<2, 3>>) -> Var<R0>); 4] = [
+            ("class indices", |g, x| {
+                let t = g.class_indices::<2>("t");
+                g.cross_entropy(x, t)
+            }),
+            ("probabilities", |g, x| {
+                let t = g.input::<R2<2, 3>>("t");
+                g.cross_entropy(x, t)
+            }),
+            ("pairs", |g, x| {
+                let t = g.input("t");
+                g.huber(x, t, 0.5)
+            }),
+            ("pairs whose target has a gradient", |g, x| {
+                let p = g.input("p");
+                g.bce_with_logits(p, x)
+            }),
         ];
-        for (what, net) in nets {
-            let mut tables = net.train(Training::with::<Sgd>()).tables();
+        for (what, loss) in losses {
+            let mut tables = net(loss).train(Training::with::<Sgd>()).tables();
             let (x, t) = ([1.0, -2.0, 3.0, 0.5, 0.25, 1.5, -1.0, 2.0], [1.0, 0.0, 2.0, 1.0, 0.0, 1.0]);
             let step = |tables: &Tables<'_, _>| {
                 let program = tables.program();
@@ -373,7 +357,7 @@ mod tests {
                 Ok::<_, RunError>((loss, memory.grads.to_vec()))
             };
             let expected = step(&tables)?;
-            // Those of the linear layer are followed by the loss's, which nothing follows.
+            // Nothing follows the arguments of the loss, which is the last node.
             tables.args[3 + 7..].fill(u32::MAX);
             assert_eq!(step(&tables)?, expected, "{what}");
         }
