@@ -79,7 +79,8 @@ impl<'n, B: Backend> Planner<'_, 'n, B> {
         self.check_outputs()
     }
 
-    /// A run takes the needed inputs only, in the order of recording; likewise the table of arguments. Zeros lie behind the others.
+    /// A run takes the needed inputs only, in the order of recording; likewise the table of arguments, with those that are all
+    /// zeros behind.
     pub(super) const fn number_inputs_and_args(&mut self) {
         let (mut inputs, mut words, mut i) = (0, 0, 0);
         while i < self.nodes.len() {
