@@ -66,6 +66,7 @@ fn main() {
 
 fn run<B: Backend<Elem = f32>>(workloads: &[Workload<B>], name: &str, what: What, steps: usize) {
     let mut ours = Ours::new(workloads.iter().find(|workload| workload.name == name).expect("a workload"));
+    // Within the pool, where threads are nearest; `RAYON_NUM_THREADS` says how many.
     #[cfg(feature = "rayon")]
     let loss = rayon::scope(|_| ours.run(what, steps).1);
     #[cfg(not(feature = "rayon"))]

@@ -18,7 +18,8 @@ use crate::ops::{Args, BackwardCall, ForwardCall};
 /// Which operands kernels may write: what is written, what is kept, and scratch.
 const WRITTEN: Range<usize> = OUT..SCRATCH + 1;
 
-/// Checks that every step has its operands and its arguments in the tables, and that the [`WRITTEN`] ones may be written and overlap no other one.
+/// Checks that every step has its operands and its arguments in the tables, and that the [`WRITTEN`] ones may be written and overlap
+/// no other one.
 ///
 /// # Panics
 /// Where that is not so: no plan of this crate is such.
