@@ -409,10 +409,9 @@ unsafe fn vector_term<X: Vector, B: Backend, const M: usize, const N: usize>(
         let b_row: [X; 2] =
             core::array::from_fn(|j| if j * X::LANES < N { X::load(b.add(j * X::LANES).cast()) } else { X::zero() });
         for (row, a) in sums.iter_mut().zip(a) {
-            let a_value = X::splat(a.cast());
             for (sum, b_value) in row.chunks_exact_mut(X::LANES).zip(b_row) {
                 let sum = sum.as_mut_ptr().cast();
-                X::store(sum, X::mul_add(is_fused::<B>(), a_value, b_value, X::load(sum)));
+                X::store(sum, X::mul_add(is_fused::<B>(), a.cast(), b_value, X::load(sum)));
             }
         }
     }

@@ -215,9 +215,8 @@ unsafe fn tile<V: Vector, const M: usize, const W: usize>(
         for &place in terms {
             let right: [V; W] = vectors(panel);
             for (sums, from) in sums.iter_mut().zip(from) {
-                let left = V::splat(from.add(place as usize));
                 for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum = V::mul_add(is_fused, left, right, *sum);
+                    *sum = V::mul_add(is_fused, from.add(place as usize), right, *sum);
                 }
             }
             panel = panel.wrapping_add(W * V::LANES);
