@@ -268,7 +268,7 @@ impl<B: Backend> Context<B> {
         let Some(compiled) = &self.compiled else { return Ok(()) };
         let inputs = compiled.tables.inputs().iter().zip(&compiled.sources);
         let mut of_it = inputs.filter(|(_, source)| matches!(source, Source::Given(i) if *i == given));
-        of_it.try_for_each(|(input, _)| input.check_elements(given, data))
+        of_it.try_for_each(|(input, _)| input.expected().check_elements(given, data))
     }
 
     /// What was compiled, as text and in numbers.

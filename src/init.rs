@@ -57,20 +57,59 @@ impl Init {
     /// assert!(weight.iter().all(|w| w.abs() <= bound));
     /// ```
     pub fn fill<E: Real>(self, data: &mut [E], shape: Shape, name: Name<'_>, seed: u64) {
-        self.fill_with(data, shape, seed ^ name.hash(), Some(normal));
+        self.distribution(shape).fill(data, seed ^ name.hash(), Some(normal));
     }
 
-    /// The same from a seed of its own; `normal` is only asked for where the distribution [is normal](Self::is_normal).
-    pub(crate) fn fill_with<E: Real>(self, data: &mut [E], shape: Shape, seed: u64, normal: Option<Normal<E>>) {
-        let (fan_in, fan_out) = fans(data.len(), shape);
+    /// What it is for a tensor of this shape.
+    pub(crate) const fn distribution(self, shape: Shape) -> Distribution {
+        let (fan_in, fan_out) = fans(shape);
+        match self {
+            Self::Zeros => Distribution::ZEROS,
+            Self::Ones => Distribution::Constant { single: 1.0, double: 1.0 },
+            Self::Constant { single, double } => Distribution::Constant { single, double },
+            Self::HeUniform => Distribution::Uniform { fan: fan_in },
+            Self::XavierUniform => Distribution::Uniform { fan: fan_in + fan_out },
+            Self::HeNormal => Distribution::Normal { fan: fan_in },
+            Self::XavierNormal => Distribution::Normal { fan: fan_in + fan_out },
+        }
+    }
+}
+
+/// An [`Init`] once the tensor's fans are known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Distribution {
+    Constant {
+        single: f32,
+        double: f64,
+    },
+    /// Over ±√(6 / fan).
+    Uniform {
+        fan: usize,
+    },
+    /// With variance 2 / fan.
+    Normal {
+        fan: usize,
+    },
+}
+
+impl Distribution {
+    pub(crate) const ZEROS: Self = Self::Constant { single: 0.0, double: 0.0 };
+
+    pub(crate) const fn is_zeros(self) -> bool {
+        matches!(self, Self::Constant { double, .. } if double.to_bits() == 0)
+    }
+
+    pub(crate) const fn is_normal(self) -> bool {
+        matches!(self, Self::Normal { .. })
+    }
+
+    /// Fills a tensor from a seed of its own; `normal` is only asked for where the distribution is that.
+    #[inline]
+    pub(crate) fn fill<E: Real>(self, data: &mut [E], seed: u64, normal: Option<Normal<E>>) {
         let (variance, fan) = match self {
-            Self::Zeros => return fill(data, E::ZERO),
-            Self::Ones => return fill(data, E::ONE),
             Self::Constant { single, double } => return fill(data, E::choose(single, double)),
-            Self::HeUniform => (6, fan_in),
-            Self::XavierUniform => (6, fan_in + fan_out),
-            Self::HeNormal => (2, fan_in),
-            Self::XavierNormal => (2, fan_in + fan_out),
+            Self::Uniform { fan } => (6, fan),
+            Self::Normal { fan } => (2, fan),
         };
         let scale = (E::from_usize(variance) / E::from_usize(fan)).sqrt();
         let generator = Xoshiro256StarStar::seed_from_u64(seed);
@@ -80,21 +119,17 @@ impl Init {
             normal(data, scale, generator);
         }
     }
-
-    pub(crate) const fn is_normal(self) -> bool {
-        matches!(self, Self::HeNormal | Self::XavierNormal)
-    }
 }
 
 /// Draws from a normal distribution with this deviation. A program points to it where it needs it, so that others do not have it
 /// in flash.
 pub(crate) type Normal<E> = fn(&mut [E], E, Xoshiro256StarStar);
 
-/// The fan-in and the fan-out of a tensor of so many elements.
-fn fans(len: usize, shape: Shape) -> (usize, usize) {
+/// The fan-in and the fan-out of a tensor.
+const fn fans(shape: Shape) -> (usize, usize) {
     match shape.rank() {
-        0 | 1 => (len, len),
-        _ => (len / shape.axis(0).max(1), len / shape.axis(1).max(1)),
+        0 | 1 => (shape.len(), shape.len()),
+        rank => (shape.product(1, rank), shape.axis(0) * shape.product(2, rank)),
     }
 }
 

@@ -23,7 +23,7 @@ use step::Pass;
 pub(crate) use step::{Action, Copying, Places};
 pub use step::{Place, Step};
 pub(crate) use tables::Sizes;
-pub use tables::{GroupRun, Input, Output, Tensor};
+pub use tables::{Draw, Expected, GroupRun, Input, Output, Tensor};
 
 /// A planned graph: made at compile time by [`program!`](crate::program!), run on slices.
 ///
@@ -36,7 +36,9 @@ pub struct Program<'t, B: Backend = Strict<f32>> {
     /// The steps' arguments.
     pub(crate) args: &'t [u32],
     pub(crate) tensors: &'t [Tensor<'t>],
+    pub(crate) draws: &'t [Draw],
     pub(crate) inputs: &'t [Input<'t>],
+    pub(crate) expected: &'t [Expected],
     pub(crate) outputs: &'t [Output<'t>],
     pub(crate) groups: &'t [GroupRun],
     pub(crate) sizes: Sizes,
@@ -157,18 +159,18 @@ impl<B: Backend> Program<'_, B> {
     /// When a space of `memory` is too short.
     pub fn init(&self, memory: &mut Memory<'_, B::Elem>, seed: u64) -> Result<(), RunError> {
         self.check_memory(memory)?;
-        for tensor in self.tensors {
-            let space = match tensor.space {
+        let state = memory.state.get_mut(..self.sizes.state).unwrap_or_default();
+        for space in [&mut *memory.params, state, memory.grads, memory.moments] {
+            fill(space, B::Elem::ZERO);
+        }
+        for draw in self.draws {
+            let space = match draw.place.space() {
                 Space::Params => &mut *memory.params,
                 Space::State => &mut *memory.state,
                 _ => continue,
             };
-            if let Some(data) = space.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
-            }
+            self.draw(draw, space, seed);
         }
-        fill(memory.grads, B::Elem::ZERO);
-        fill(memory.moments, B::Elem::ZERO);
         Ok(())
     }
 
@@ -178,12 +180,17 @@ impl<B: Backend> Program<'_, B> {
     /// When `frozen` is shorter than [`Program::frozen_len`].
     pub fn init_frozen(&self, frozen: &mut [B::Elem], seed: u64) -> Result<(), RunError> {
         memory::at_least(Space::Frozen, self.sizes.frozen, frozen.len())?;
-        for tensor in self.tensors.iter().filter(|tensor| matches!(tensor.space, Space::Frozen)) {
-            if let Some(data) = frozen.get_mut(tensor.range()) {
-                tensor.init.fill_with(data, tensor.shape, seed ^ tensor.hash, self.normal);
-            }
+        fill(frozen.get_mut(..self.sizes.frozen).unwrap_or_default(), B::Elem::ZERO);
+        for draw in self.draws.iter().filter(|draw| matches!(draw.place.space(), Space::Frozen)) {
+            self.draw(draw, frozen, seed);
         }
         Ok(())
+    }
+
+    fn draw(&self, draw: &Draw, space: &mut [B::Elem], seed: u64) {
+        if let Some(data) = space.get_mut(draw.place.range()) {
+            draw.distribution.fill(data, seed ^ draw.hash, self.normal);
+        }
     }
 
     /// Runs forward: afterwards the outputs can be read.
@@ -407,10 +414,10 @@ impl<B: Backend> Program<'_, B> {
     fn check(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
         self.check_memory(memory)?;
         memory::at_least(Space::Frozen, self.sizes.frozen, memory.frozen.len())?;
-        if inputs.len() != self.inputs.len() {
-            return Err(RunError::InputCount { expected: self.inputs.len(), found: inputs.len() });
+        if inputs.len() != self.expected.len() {
+            return Err(RunError::InputCount { expected: self.expected.len(), found: inputs.len() });
         }
-        self.inputs.iter().zip(inputs).enumerate().try_for_each(|(i, (input, data))| input.check(i, data))
+        self.expected.iter().zip(inputs).enumerate().try_for_each(|(i, (expected, data))| expected.check(i, data))
     }
 
     fn check_training(&self) -> Result<(), RunError> {
@@ -507,10 +514,12 @@ impl<B: Backend> Program<'_, B> {
 ///     static PLACES: [Place; PLAN.places_len()] = PLAN.places();
 ///     static ARGS: [u32; PLAN.args_len()] = PLAN.args();
 ///     static TENSORS: [Tensor; PLAN.tensors_len()] = PLAN.tensors();
+///     static DRAWS: [Draw; PLAN.draws_len()] = PLAN.draws();
 ///     static INPUTS: [Input; PLAN.inputs_len()] = PLAN.inputs();
+///     static EXPECTED: [Expected; PLAN.inputs_len()] = PLAN.expected();
 ///     static OUTPUTS: [Output; PLAN.outputs_len()] = PLAN.outputs();
 ///     static GROUPS: [GroupRun; PLAN.groups_len()] = PLAN.groups();
-///     PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
+///     PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &DRAWS, &INPUTS, &EXPECTED, &OUTPUTS, &GROUPS)
 /// };
 /// ```
 #[macro_export]
@@ -533,10 +542,12 @@ macro_rules! program {
             static PLACES: [$crate::program::Place; PLAN.places_len()] = PLAN.places();
             static ARGS: [u32; PLAN.args_len()] = PLAN.args();
             static TENSORS: [$crate::program::Tensor<'static>; PLAN.tensors_len()] = PLAN.tensors();
+            static DRAWS: [$crate::program::Draw; PLAN.draws_len()] = PLAN.draws();
             static INPUTS: [$crate::program::Input<'static>; PLAN.inputs_len()] = PLAN.inputs();
+            static EXPECTED: [$crate::program::Expected; PLAN.inputs_len()] = PLAN.expected();
             static OUTPUTS: [$crate::program::Output<'static>; PLAN.outputs_len()] = PLAN.outputs();
             static GROUPS: [$crate::program::GroupRun; PLAN.groups_len()] = PLAN.groups();
-            PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &INPUTS, &OUTPUTS, &GROUPS)
+            PLAN.program(&STEPS, &PLACES, &ARGS, &TENSORS, &DRAWS, &INPUTS, &EXPECTED, &OUTPUTS, &GROUPS)
         };
     };
 }

@@ -29,7 +29,7 @@ use crate::error::Message;
 use crate::graph::Graph;
 use crate::ops::MAX_INPUTS;
 use crate::optim::Rules;
-use crate::program::{GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor, check};
+use crate::program::{Draw, Expected, GroupRun, Input, Output, Place, Program, Sizes, Step, Tensor, check};
 use planner::{Info, Planner};
 use schedule::PlannedStep;
 use tables::{Source, args_len, fill_places, fill_steps, normal_of, places_len};
@@ -233,6 +233,30 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         all
     }
 
+    /// How many parameters and states start with other numbers than zeros.
+    #[must_use]
+    pub const fn draws_len(&self) -> usize {
+        self.source().draws_len()
+    }
+
+    /// How these start; `S` is [`Plan::draws_len`].
+    ///
+    /// # Panics
+    /// When `S` is less.
+    #[must_use]
+    pub const fn draws<const S: usize>(&self) -> [Draw; S] {
+        let mut all = [Draw::NONE; S];
+        let (mut count, mut i) = (0, 0);
+        while i < self.graph.nodes().len() {
+            if let Some(draw) = self.source().draw(i) {
+                all[count] = draw;
+                count += 1;
+            }
+            i += 1;
+        }
+        all
+    }
+
     /// The inputs; `S` is [`Plan::inputs_len`].
     ///
     /// # Panics
@@ -246,6 +270,20 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 all[count] = input;
                 count += 1;
             }
+            i += 1;
+        }
+        all
+    }
+
+    /// What a run looks at of the inputs; `S` is [`Plan::inputs_len`].
+    ///
+    /// # Panics
+    /// When `S` is less.
+    #[must_use]
+    pub const fn expected<const S: usize>(&self) -> [Expected; S] {
+        let (inputs, mut all, mut i) = (self.inputs::<S>(), [Expected::NONE; S], 0);
+        while i < S {
+            all[i] = inputs[i].expected();
             i += 1;
         }
         all
@@ -304,7 +342,9 @@ impl<B: Backend, const N: usize> Plan<B, N> {
         places: &'t [Place],
         args: &'t [u32],
         tensors: &'t [Tensor<'t>],
+        draws: &'t [Draw],
         inputs: &'t [Input<'t>],
+        expected: &'t [Expected],
         outputs: &'t [Output<'t>],
         groups: &'t [GroupRun],
     ) -> Program<'t, B> {
@@ -313,14 +353,16 @@ impl<B: Backend, const N: usize> Plan<B, N> {
                 && places.len() == self.places_len()
                 && args.len() == self.args_len()
                 && tensors.len() == self.tensors_len()
+                && draws.len() == self.draws_len()
                 && inputs.len() == self.inputs_len()
+                && expected.len() == self.inputs_len()
                 && outputs.len() == self.outputs_len()
                 && groups.len() == self.groups_len(),
             "a program's tables are those of its plan"
         );
         check(steps, places, args);
-        let (sizes, normal) = (self.layout.sizes, normal_of(tensors));
-        Program { steps, places, args, tensors, inputs, outputs, groups, sizes, normal }
+        let (sizes, normal) = (self.layout.sizes, normal_of(draws));
+        Program { steps, places, args, tensors, draws, inputs, expected, outputs, groups, sizes, normal }
     }
 
     /// The tables on the heap, for a graph that is made at run time.

@@ -7,7 +7,7 @@ use crate::graph::{Kind, Node};
 use crate::init::{self, Normal};
 use crate::ops::Args;
 use crate::optim::{Rules, Scope};
-use crate::program::{GroupRun, Input, Output, Place, Step, Tensor};
+use crate::program::{Draw, GroupRun, Input, Output, Place, Step, Tensor};
 
 /// What the entries of the tables are made from, by node; the same for a constant and for a graph on the heap.
 pub(super) struct Source<'a, 'n, B: Backend> {
@@ -36,7 +36,19 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
         };
         let place = self.info[i].leaf;
         let (space, offset) = (place.space(), place.offset());
-        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init, hash: node.name.hash() })
+        Some(Tensor { name: node.name, shape: node.spec.shape, space, offset, init })
+    }
+
+    pub(super) const fn draw(&self, i: usize) -> Option<Draw> {
+        let node = &self.nodes[i];
+        let (Kind::Parameter { init, .. } | Kind::State { init }) = node.kind else {
+            return None;
+        };
+        let distribution = init.distribution(node.spec.shape);
+        if distribution.is_zeros() {
+            return None;
+        }
+        Some(Draw { hash: node.name.hash(), distribution, place: self.info[i].leaf })
     }
 
     pub(super) const fn input(&self, i: usize) -> Option<Input<'n>> {
@@ -127,6 +139,15 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
         count
     }
 
+    pub(super) const fn draws_len(&self) -> usize {
+        let (mut count, mut i) = (0, 0);
+        while i < self.nodes.len() {
+            count += self.draw(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }
+
     pub(super) const fn inputs_len(&self) -> usize {
         let (mut count, mut i) = (0, 0);
         while i < self.nodes.len() {
@@ -196,10 +217,10 @@ pub(super) const fn fill_places<B: Backend>(planned: &[PlannedStep<B>], all: &mu
 }
 
 /// Draws from a normal distribution, where a tensor starts so.
-pub(super) const fn normal_of<E: Real>(tensors: &[Tensor<'_>]) -> Option<Normal<E>> {
+pub(super) const fn normal_of<E: Real>(draws: &[Draw]) -> Option<Normal<E>> {
     let mut i = 0;
-    while i < tensors.len() {
-        if tensors[i].init.is_normal() {
+    while i < draws.len() {
+        if draws[i].distribution.is_normal() {
             return Some(init::normal);
         }
         i += 1;
@@ -212,8 +233,8 @@ mod on_the_heap {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    use super::{Backend, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
-    use crate::program::{Program, Sizes, check};
+    use super::{Backend, Draw, GroupRun, Input, Output, Place, PlannedStep, Source, Step, Tensor};
+    use crate::program::{Expected, Program, Sizes, check};
 
     /// The tables of a program that was planned at run time.
     // They have passed `check`.
@@ -222,7 +243,9 @@ mod on_the_heap {
         places: Vec<Place>,
         pub(super) args: Vec<u32>,
         tensors: Vec<Tensor<'n>>,
+        draws: Vec<Draw>,
         inputs: Vec<Input<'n>>,
+        expected: Vec<Expected>,
         outputs: Vec<Output<'n>>,
         groups: Vec<GroupRun>,
         sizes: Sizes,
@@ -232,9 +255,9 @@ mod on_the_heap {
         /// The program over these tables.
         #[must_use]
         pub fn program(&self) -> Program<'_, B> {
-            let Self { steps, places, args, tensors, inputs, outputs, groups, sizes } = self;
-            let normal = super::normal_of(tensors);
-            Program { steps, places, args, tensors, inputs, outputs, groups, sizes: *sizes, normal }
+            let Self { steps, places, args, tensors, draws, inputs, expected, outputs, groups, .. } = self;
+            let (sizes, normal) = (self.sizes, super::normal_of(draws));
+            Program { steps, places, args, tensors, draws, inputs, expected, outputs, groups, sizes, normal }
         }
     }
 
@@ -242,10 +265,10 @@ mod on_the_heap {
     impl<B: Backend> Tables<'_, B> {
         /// The same without names, which may be of another's, and with these groups of parameters.
         pub(crate) fn without_names(self, groups: Vec<GroupRun>) -> Tables<'static, B> {
-            let Self { steps, places, args, inputs, outputs, sizes, .. } = self;
+            let Self { steps, places, args, draws, inputs, expected, outputs, sizes, .. } = self;
             let inputs = inputs.into_iter().map(|input| Input { name: "", ..input }).collect();
             let outputs = outputs.into_iter().map(|output| Output { name: "", ..output }).collect();
-            Tables { steps, places, args, tensors: Vec::new(), inputs, outputs, groups, sizes }
+            Tables { steps, places, args, tensors: Vec::new(), draws, inputs, expected, outputs, groups, sizes }
         }
 
         pub(crate) fn steps(&self) -> &[Step<B>] {
@@ -280,7 +303,9 @@ mod on_the_heap {
                 places,
                 args,
                 tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
+                draws: nodes.clone().filter_map(|i| self.draw(i)).collect(),
                 inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
+                expected: nodes.clone().filter_map(|i| self.input(i)).map(|input| input.expected()).collect(),
                 outputs: nodes.clone().filter_map(|i| self.output(i)).collect(),
                 groups: nodes.filter_map(|i| self.group_from(i)).collect(),
                 sizes,

@@ -40,12 +40,14 @@ impl Space {
 
 /// The spaces of a model, borrowed. One memory serves all programs of a network: a training program and an inference
 /// program share parameters, state and work space, and the latter leaves the rest alone.
+// In the order of `Space`, so that an operand's space is found by its number.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Memory<'a, E> {
-    /// Trained parameters: exactly [`Program::params_len`].
-    pub params: &'a mut [E],
     /// Frozen parameters: at least [`Program::frozen_len`].
     pub frozen: &'a [E],
+    /// Trained parameters: exactly [`Program::params_len`].
+    pub params: &'a mut [E],
     /// State: at least [`Program::state_len`].
     pub state: &'a mut [E],
     /// Gradients: at least [`Program::grads_len`].

@@ -11,7 +11,7 @@ use core::ops::Range;
 use core::ptr;
 
 use super::step::{Action, Copying, DY, OUT, Place, SCRATCH, STATE, Step, move_to};
-use super::{Memory, Program, Space};
+use super::{Memory, Program};
 use crate::backend::Backend;
 use crate::ops::{Args, BackwardCall, ForwardCall};
 
@@ -118,15 +118,11 @@ unsafe fn gather<B: Backend>(
 /// The elements at this place; none where it does not lie within its space.
 #[cfg_attr(target_os = "none", inline(never))]
 fn find<E>(place: Place, memory: &mut Memory<'_, E>, inputs: &[&[E]]) -> Run<E> {
-    let (space, first): (Run<E>, _) = match place.space() {
-        Space::Input => (ptr::from_ref(inputs.get(place.offset()).copied().unwrap_or_default()).cast_mut(), 0),
-        Space::Frozen => (ptr::from_ref(memory.frozen).cast_mut(), place.offset()),
-        Space::Params => (memory.params, place.offset()),
-        Space::State => (memory.state, place.offset()),
-        Space::Grads => (memory.grads, place.offset()),
-        // Moments are no operands.
-        Space::Moments => (&mut [], 0),
-        Space::Work => (memory.work, place.offset()),
+    let (space, first) = match place.space_number() {
+        0 => (ptr::from_ref(inputs.get(place.offset()).copied().unwrap_or_default()).cast_mut(), 0),
+        // SAFETY: the other spaces are the fields of a memory, in that order, and a place is made of a space. A reference to a slice
+        // lies there as a pointer to it does.
+        number => (unsafe { *ptr::from_mut(memory).cast::<Run<E>>().add(number - 1) }, place.offset()),
     };
     let is_within = space.len().checked_sub(first).is_some_and(|rest| place.len() <= rest);
     if is_within { ptr::slice_from_raw_parts_mut(space.cast::<E>().wrapping_add(first), place.len()) } else { &mut [] }
@@ -137,8 +133,8 @@ mod tests {
     use std::string::String;
     use std::vec::Vec;
 
-    use super::super::Sizes;
     use super::super::step::{PLACES, Pass, Places};
+    use super::super::{Sizes, Space};
     use super::*;
     use crate::backend::Strict;
 
@@ -155,10 +151,10 @@ mod tests {
         let (step, places) = moving(x, out);
         let steps = [step];
         check(&steps, &places, &Args::NONE.0);
-        let (tensors, inputs, outputs, groups, args) = (&[], &[], &[], &[], &Args::NONE.0);
+        let (tensors, draws, inputs, expected, outputs, groups) = (&[], &[], &[], &[], &[], &[]);
         let sizes = Sizes::NONE;
-        let program =
-            Program { steps: &steps, places: &places, args, tensors, inputs, outputs, groups, sizes, normal: None };
+        let (steps, places, args, normal) = (&steps, &places[..], &Args::NONE.0, None);
+        let program = Program { steps, places, args, tensors, draws, inputs, expected, outputs, groups, sizes, normal };
         let numbers: [f32; 8] = core::array::from_fn(|i| i as f32);
         let (mut work, mut state) = (numbers, numbers);
         let mut memory = Memory {
@@ -198,7 +194,7 @@ mod tests {
             ("ends beyond its space", place(Space::Frozen, 0, 4), place(Space::Work, 6, 4)),
             ("begins beyond its space", place(Space::Frozen, 9, 1), place(Space::Work, 0, 1)),
             ("is an input that there is not", place(Space::Input, 1, 8), place(Space::Work, 0, 8)),
-            ("is in no space", place(Space::Moments, 0, 8), place(Space::Work, 0, 8)),
+            ("is in a space without elements", place(Space::Moments, 0, 8), place(Space::Work, 0, 8)),
         ] {
             assert_eq!(moved(x, out), [BEFORE; 2], "what {what}");
         }

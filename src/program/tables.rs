@@ -4,7 +4,7 @@ use super::{Place, RunError, Space};
 use crate::backend::Real;
 use crate::backend::dispatch::first_not_finite;
 use crate::graph::Name;
-use crate::init::Init;
+use crate::init::{Distribution, Init};
 use crate::optim::Group;
 use crate::plan::NotFinite;
 use crate::shape::Shape;
@@ -22,25 +22,31 @@ pub struct Tensor<'t> {
     pub offset: usize,
     /// How it starts.
     pub init: Init,
-    /// Its name's, which its seed is made of: computed with the tables, so that no firmware has to.
-    pub(crate) hash: u64,
 }
 
 impl Tensor<'_> {
-    pub(crate) const NONE: Self = Self {
-        name: Name::new("", ""),
-        shape: Shape::SCALAR,
-        space: Space::Params,
-        offset: 0,
-        init: Init::Zeros,
-        hash: 0,
-    };
+    pub(crate) const NONE: Self =
+        Self { name: Name::new("", ""), shape: Shape::SCALAR, space: Space::Params, offset: 0, init: Init::Zeros };
 
     /// Where it lies in its space.
     #[must_use]
     pub const fn range(&self) -> core::ops::Range<usize> {
         self.offset..self.offset + self.shape.len()
     }
+}
+
+/// How a tensor starts that does not start with zeros. A firmware that draws its parameters but asks for no names and shapes has these
+/// in flash and not the tensors.
+#[derive(Clone, Copy, Debug)]
+pub struct Draw {
+    /// The hash of its name, which its seed is made of.
+    pub(crate) hash: u64,
+    pub(crate) distribution: Distribution,
+    pub(crate) place: Place,
+}
+
+impl Draw {
+    pub(crate) const NONE: Self = Self { hash: 0, distribution: Distribution::ZEROS, place: Place::NOWHERE };
 }
 
 /// A run of neighbouring parameters with the same settings.
@@ -103,6 +109,13 @@ pub struct Input<'t> {
     pub classes: usize,
 }
 
+/// What a run looks at of an input, apart from names and shapes, which not every firmware asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    len: u32,
+    classes: u32,
+}
+
 /// A value that a run leaves to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Output<'t> {
@@ -158,25 +171,35 @@ impl Sizes {
 impl Input<'_> {
     pub(crate) const NONE: Self = Self { name: "", shape: Shape::SCALAR, classes: 0 };
 
-    pub(super) fn check<E: Real>(&self, index: usize, data: &[E]) -> Result<(), RunError> {
-        if data.len() != self.shape.len() {
-            return Err(RunError::InputLength { input: index, expected: self.shape.len(), found: data.len() });
+    pub(crate) const fn expected(&self) -> Expected {
+        Expected { len: self.shape.len() as u32, classes: self.classes as u32 }
+    }
+}
+
+impl Expected {
+    pub(crate) const NONE: Self = Self { len: 0, classes: 0 };
+
+    pub(super) fn check<E: Real>(self, index: usize, data: &[E]) -> Result<(), RunError> {
+        let expected = self.len as usize;
+        if data.len() != expected {
+            return Err(RunError::InputLength { input: index, expected, found: data.len() });
         }
         self.check_elements(index, data)
     }
 
     /// Class indices are classes, everything else is finite.
-    pub(crate) fn check_elements<E: Real>(&self, index: usize, data: &[E]) -> Result<(), RunError> {
-        let fault = if self.classes > 0 {
-            data.iter().position(|x| x.to_index().is_none_or(|index| index >= self.classes))
+    pub(crate) fn check_elements<E: Real>(self, index: usize, data: &[E]) -> Result<(), RunError> {
+        let classes = self.classes as usize;
+        let fault = if classes > 0 {
+            data.iter().position(|x| x.to_index().is_none_or(|index| index >= classes))
         } else {
             first_not_finite(data)
         };
         let Some((element, value)) = fault.and_then(|i| Some((i, data.get(i)?.to_f32()))) else {
             return Ok(());
         };
-        Err(if self.classes > 0 {
-            RunError::IndexOutOfRange { input: index, element, value, classes: self.classes }
+        Err(if classes > 0 {
+            RunError::IndexOutOfRange { input: index, element, value, classes }
         } else {
             RunError::InputNotFinite { input: index, element, value }
         })
