@@ -369,7 +369,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     #[cfg(any(feature = "alloc", test))]
     #[must_use]
     pub fn tables(&self) -> Tables<'static, B> {
-        self.source().tables(self.planned(), self.layout.sizes)
+        self.source().tables_with_tensors(self.planned(), self.layout.sizes)
     }
 
     /// The buffers of the work space, for reports and tests.

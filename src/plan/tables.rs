@@ -289,6 +289,15 @@ mod on_the_heap {
     }
 
     impl<'n, B: Backend> Source<'_, 'n, B> {
+        /// The tables, with tensors and how they start.
+        pub(in super::super) fn tables_with_tensors(&self, planned: &[PlannedStep<B>], sizes: Sizes) -> Tables<'n, B> {
+            let nodes = 0..self.nodes.len();
+            let tensors = nodes.clone().filter_map(|i| self.tensor(i)).collect();
+            let draws = nodes.filter_map(|i| self.draw(i)).collect();
+            Tables { tensors, draws, ..self.tables(planned, sizes) }
+        }
+
+        /// The tables without these, for a model that has its own.
         pub(in super::super) fn tables(&self, planned: &[PlannedStep<B>], sizes: Sizes) -> Tables<'n, B> {
             let nodes = 0..self.nodes.len();
             let mut steps = vec![Step::EMPTY; planned.len()];
@@ -302,8 +311,8 @@ mod on_the_heap {
                 steps,
                 places,
                 args,
-                tensors: nodes.clone().filter_map(|i| self.tensor(i)).collect(),
-                draws: nodes.clone().filter_map(|i| self.draw(i)).collect(),
+                tensors: Vec::new(),
+                draws: Vec::new(),
                 inputs: nodes.clone().filter_map(|i| self.input(i)).collect(),
                 expected: nodes.clone().filter_map(|i| self.input(i)).map(|input| input.expected()).collect(),
                 outputs: nodes.clone().filter_map(|i| self.output(i)).collect(),

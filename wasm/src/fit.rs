@@ -9,6 +9,7 @@ use slabgrad::train::{Dataset, FitError};
 use wasm_bindgen::prelude::*;
 
 use crate::description::{Description, object};
+use crate::failure::Failure;
 use crate::model::{Model, Sums};
 
 /// A data set, and the batch that was gathered last.
@@ -21,7 +22,7 @@ struct Batches {
 
 impl Batches {
     /// The data set, in which a label that is no class is an error.
-    fn new(model: &Model, x: Vec<f32>, y: Vec<f32>, size: usize) -> Result<Self, JsError> {
+    fn new(model: &Model, x: Vec<f32>, y: Vec<f32>, size: usize) -> Result<Self, Failure> {
         let (sample, output, loss) = model.task()?;
         let samples = x.len() / sample.len().max(1);
         let target = loss.target(output, samples, y.len());
@@ -85,7 +86,7 @@ impl FitSession {
         #[wasm_bindgen(unchecked_param_type = "Numbers")] x: Vec<f32>,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] y: Vec<f32>,
         #[wasm_bindgen(unchecked_optional_param_type = "LoopOptions")] options: JsValue,
-    ) -> Result<Self, JsError> {
+    ) -> Result<Self, Failure> {
         let options = Description::options("fit", options)?;
         let batches = Batches::new(model, x, y, options.size("batchSize")?.unwrap_or(32))?;
         let mut session = Self {
@@ -106,7 +107,7 @@ impl FitSession {
 
     /// Takes a step, and says what comes next: another one, or after the last batch of an epoch nothing until `nextEpoch`.
     /// Without a batch left in this epoch it does nothing.
-    pub fn step(&mut self, model: &mut Model) -> Result<bool, JsError> {
+    pub fn step(&mut self, model: &mut Model) -> Result<bool, Failure> {
         let len = self.batches.gather(self.order.iter().copied(), self.batch);
         if len == 0 {
             return Ok(false);
@@ -135,7 +136,7 @@ impl FitSession {
 
     /// Where it is.
     #[wasm_bindgen(unchecked_return_type = "Progress")]
-    pub fn progress(&self, model: &Model) -> Result<JsValue, JsError> {
+    pub fn progress(&self, model: &Model) -> Result<JsValue, Failure> {
         Ok(object([
             ("epoch", self.epoch.into()),
             ("epochs", self.epochs.into()),
@@ -174,12 +175,12 @@ impl EvaluationSession {
         #[wasm_bindgen(unchecked_param_type = "Numbers")] x: Vec<f32>,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] y: Vec<f32>,
         #[wasm_bindgen(js_name = batchSize)] batch_size: usize,
-    ) -> Result<Self, JsError> {
+    ) -> Result<Self, Failure> {
         Ok(Self { batches: Batches::new(model, x, y, batch_size)?, batch: 0, sums: Sums::default() })
     }
 
     /// Evaluates a batch; true as long as there is another one.
-    pub fn step(&mut self, model: &mut Model) -> Result<bool, JsError> {
+    pub fn step(&mut self, model: &mut Model) -> Result<bool, Failure> {
         let len = self.batches.gather(0..self.batches.data.len(), self.batch);
         if len > 0 {
             let Batches { x, y, .. } = &self.batches;

@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod description;
+mod failure;
 mod fit;
 mod js;
 mod layers;
@@ -19,6 +20,7 @@ mod model;
 mod settings;
 mod types;
 
+pub use failure::Failure;
 pub use fit::{EvaluationSession, FitSession};
 pub use js::Array;
 pub use model::Model;

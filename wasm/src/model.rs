@@ -18,6 +18,7 @@ use slabgrad::train::{DatasetError, FitError};
 use wasm_bindgen::prelude::*;
 
 use crate::description::{Description, object};
+use crate::failure::Failure;
 use crate::js::{self, Array};
 use crate::layers;
 use crate::settings::{Loss, Settings, set_group, with_optimizer};
@@ -53,13 +54,13 @@ impl Model {
     pub fn new(
         #[wasm_bindgen(unchecked_param_type = "LayerDescription[]")] layers: &Array,
         #[wasm_bindgen(unchecked_optional_param_type = "ModelOptions")] options: JsValue,
-    ) -> Result<Self, JsError> {
+    ) -> Result<Self, Failure> {
         let options = Description::options("Model", options)?;
         let seed = options.seed("seed")?.unwrap_or(0);
         options.finish()?;
         let (network, sample) = layers::network(layers)?;
         let Some(sample) = sample else {
-            return Err(JsError::new("the first layer has to be { type: \"input\", shape: [...] }"));
+            return Err(Failure::new("the first layer has to be { type: \"input\", shape: [...] }"));
         };
         Ok(Self { layers: layer::Model::new(network, sample, seed)?, settings: None, contexts: Vec::new() })
     }
@@ -69,7 +70,7 @@ impl Model {
     pub fn compile(
         &mut self,
         #[wasm_bindgen(unchecked_param_type = "CompileOptions")] options: JsValue,
-    ) -> Result<(), JsError> {
+    ) -> Result<(), Failure> {
         let settings = Settings::new(options)?;
         match &self.settings {
             Some(before) if before.optimizer.is_like(&settings.optimizer) => (),
@@ -88,7 +89,7 @@ impl Model {
         &mut self,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] x: &[f32],
         #[wasm_bindgen(unchecked_param_type = "Numbers")] y: &[f32],
-    ) -> Result<f32, JsError> {
+    ) -> Result<f32, Failure> {
         let samples = self.samples(x.len())?;
         let target = self.target(samples, y.len())?;
         self.step(samples, x, y, target)
@@ -96,7 +97,7 @@ impl Model {
 
     /// The outputs for samples, one after the other.
     #[wasm_bindgen(unchecked_return_type = "Float32Array")]
-    pub fn predict(&mut self, #[wasm_bindgen(unchecked_param_type = "Numbers")] x: &[f32]) -> Result<JsValue, JsError> {
+    pub fn predict(&mut self, #[wasm_bindgen(unchecked_param_type = "Numbers")] x: &[f32]) -> Result<JsValue, Failure> {
         let samples = self.samples(x.len())?;
         let shape = batched(self.layers.input_shape(), samples);
         let (context, model) = self.context(Use::Inference, samples, Training::with_slots(0));
@@ -121,7 +122,7 @@ impl Model {
         &mut self,
         name: &str,
         #[wasm_bindgen(unchecked_param_type = "Numbers")] data: &[f32],
-    ) -> Result<(), JsError> {
+    ) -> Result<(), Failure> {
         Ok(self.layers.set(name, data)?)
     }
 
@@ -133,14 +134,14 @@ impl Model {
     }
 
     /// Excludes the parameters of layer `name` from training; all with an empty name.
-    pub fn freeze(&mut self, name: &str) -> Result<(), JsError> {
+    pub fn freeze(&mut self, name: &str) -> Result<(), Failure> {
         self.layers.freeze(name)?;
         self.contexts.clear();
         Ok(())
     }
 
     /// The opposite of `freeze`.
-    pub fn unfreeze(&mut self, name: &str) -> Result<(), JsError> {
+    pub fn unfreeze(&mut self, name: &str) -> Result<(), Failure> {
         self.layers.unfreeze(name)?;
         self.contexts.clear();
         Ok(())
@@ -151,7 +152,7 @@ impl Model {
     pub fn save(
         &self,
         #[wasm_bindgen(unchecked_optional_param_type = "SaveOptions")] options: JsValue,
-    ) -> Result<Vec<u8>, JsError> {
+    ) -> Result<Vec<u8>, Failure> {
         let options = Description::options("save", options)?;
         let moments = options.flag("moments", true)?;
         let user = options.get("user").map_or_else(Vec::new, |user| js::Bytes::new(&user).slice());
@@ -164,7 +165,7 @@ impl Model {
 
     /// Loads a slab image of the same network; returns the bytes of your own in it. An image without moments leaves those that
     /// there are.
-    pub fn load(&mut self, image: &[u8]) -> Result<Vec<u8>, JsError> {
+    pub fn load(&mut self, image: &[u8]) -> Result<Vec<u8>, Failure> {
         let image = Image::parse(image)?;
         let header = image.header();
         if let Some(settings) = &self.settings
@@ -184,13 +185,13 @@ impl Model {
 
     /// The learning rate of the next steps.
     #[wasm_bindgen(getter, js_name = learningRate)]
-    pub fn learning_rate(&self) -> Result<f32, JsError> {
+    pub fn learning_rate(&self) -> Result<f32, Failure> {
         Ok(self.settings()?.optimizer.learning_rate())
     }
 
     /// Sets it, while training goes on as well.
     #[wasm_bindgen(setter, js_name = learningRate)]
-    pub fn set_learning_rate(&mut self, rate: f32) -> Result<(), JsError> {
+    pub fn set_learning_rate(&mut self, rate: f32) -> Result<(), Failure> {
         Ok(self.settings.as_mut().ok_or(NotCompiled)?.optimizer.set_learning_rate(rate)?)
     }
 
@@ -242,17 +243,17 @@ impl Model {
 }
 
 impl Model {
-    pub(crate) fn settings(&self) -> Result<&Settings, JsError> {
+    pub(crate) fn settings(&self) -> Result<&Settings, Failure> {
         Ok(self.settings.as_ref().ok_or(NotCompiled)?)
     }
 
     /// Shapes of a sample and of an output, and the loss.
-    pub(crate) fn task(&self) -> Result<(Shape, Shape, Loss), JsError> {
+    pub(crate) fn task(&self) -> Result<(Shape, Shape, Loss), Failure> {
         Ok((self.layers.input_shape(), self.layers.output_shape(), self.settings()?.loss))
     }
 
     /// A training step with a batch that fits.
-    pub(crate) fn step(&mut self, samples: usize, x: &[f32], y: &[f32], target: Shape) -> Result<f32, JsError> {
+    pub(crate) fn step(&mut self, samples: usize, x: &[f32], y: &[f32], target: Shape) -> Result<f32, Failure> {
         let Settings { loss, training, .. } = *self.settings()?;
         let x = (batched(self.layers.input_shape(), samples), x);
         let y = (batched(target, samples), y);
@@ -276,7 +277,7 @@ impl Model {
         y: &[f32],
         target: Shape,
         sums: &mut Sums,
-    ) -> Result<(), JsError> {
+    ) -> Result<(), Failure> {
         let (sample, output, loss) = self.task()?;
         let has_scores = target.rank() == 0 && output.rank() == 1;
         let (x, targets) = ((batched(sample, samples), x), (batched(target, samples), y));
@@ -301,7 +302,7 @@ impl Model {
     }
 
     /// The shape of a target, of which there are as many as samples.
-    fn target(&self, samples: usize, elements: usize) -> Result<Shape, JsError> {
+    fn target(&self, samples: usize, elements: usize) -> Result<Shape, Failure> {
         let (_, output, loss) = self.task()?;
         let target = loss.target(output, samples, elements);
         let expected = batched(target, samples).len();
@@ -313,7 +314,7 @@ impl Model {
     }
 
     /// Moments of another optimizer are no use.
-    fn check_moments(&self, found: usize, slots: usize) -> Result<(), JsError> {
+    fn check_moments(&self, found: usize, slots: usize) -> Result<(), Failure> {
         let trained = self.layers.parameters().filter(|parameter| !parameter.is_frozen());
         let expected = HEADER_LEN + slots * trained.map(|parameter| parameter.data.len()).sum::<usize>();
         if found == 0 || found == expected {
