@@ -190,6 +190,11 @@ unsafe fn rows<B: Backend, const M: usize, const N: usize, const V: usize>(
     let mut i = 0;
     // SAFETY: tiles stay within the first `m` rows.
     unsafe {
+        // A row by itself takes as long as four.
+        if M == 8 && m > 8 && m % 8 == 1 {
+            either_tile::<B, 9, N, V>(k, a, b, out);
+            i = 9;
+        }
         while i + M <= m {
             either_tile::<B, M, N, V>(k, a.skip(i), b, out.skip(i, 0));
             i += M;
