@@ -257,6 +257,8 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize, const V: usiz
     unsafe {
         if M < 4 || ONCE {
             tile::<B, M, N, V, 1, M>(k, a, b, out);
+        } else if a.side == 1 && multiplies_in_memory::<B, V>() {
+            tile::<B, M, N, V, 2, 3>(k, Walk { side: 1, ..a }, b, out);
         } else if a.side == 1 {
             tile::<B, M, N, V, 2, M>(k, Walk { side: 1, ..a }, b, out);
         } else if a.step == 1 {
@@ -265,6 +267,16 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize, const V: usiz
             tile::<B, M, N, V, 1, 3>(k, a, b, out);
         }
     }
+}
+
+/// Whether each product of a tile takes its element of `a` from memory, so that there has to be a pointer to it. Of fewer pointers than
+/// one for three rows the compiler computes these in vectors, which takes the place of sums.
+#[inline(always)]
+fn multiplies_in_memory<B: Backend, const V: usize>() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return V * size_of::<B::Elem>() == 64 && !is_fused::<B>();
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// `M x N` elements of the product in registers, `U` terms in each turn of the loop. `S` rows of `a` share a pointer, since an
