@@ -90,7 +90,7 @@ impl<B: Backend> Program<'_, B> {
         let (state, work) = front.split_at_mut_checked(sizes.state).ok_or(too_short)?;
         let (grads, moments) = back.split_at_mut_checked(sizes.grads).ok_or(too_short)?;
         at_least(Space::Work, sizes.work, work.len()).map_err(|_| too_short)?;
-        Ok(Memory { params, frozen, state, grads, moments, work })
+        Ok(Memory { frozen, params, state, grads, moments, work })
     }
 }
 

@@ -94,6 +94,6 @@ impl<B: Backend> GrowingTape<B> {
         let (frozen, rest) = values.split_at_mut_checked(frozen).unwrap_or_default();
         let state = rest.get_mut(..state).unwrap_or_default();
         let params = params.get_mut(..params_len).unwrap_or_default();
-        Memory { params, frozen, state, grads, moments, work }
+        Memory { frozen, params, state, grads, moments, work }
     }
 }
