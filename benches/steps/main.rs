@@ -17,7 +17,8 @@
 //! ratios, not the times of two runs.
 //!
 //! The roof of a workload is its products at the rate at which this machine multiplies and adds in registers, fused, and in training
-//! one pass over what Adam reads and writes. `Strict` fuses nothing, so its products can reach half of that rate.
+//! one pass over what Adam reads and writes. `Strict` fuses nothing: its products can reach half of that rate where the same units multiply
+//! and add, and all of it where either has its own.
 
 mod memory;
 mod nets;
