@@ -96,7 +96,7 @@ impl Distribution {
     pub(crate) const ZEROS: Self = Self::Constant { single: 0.0, double: 0.0 };
 
     pub(crate) const fn is_zeros(self) -> bool {
-        matches!(self, Self::Constant { double, .. } if double.to_bits() == 0)
+        matches!(self, Self::Constant { single, double } if single.to_bits() == 0 && double.to_bits() == 0)
     }
 
     pub(crate) const fn is_normal(self) -> bool {

@@ -22,15 +22,24 @@ pub(crate) trait Vector: Copy {
     unsafe fn mul_add(is_fused: bool, a: *const Self::Elem, b: Self, c: Self) -> Self;
 }
 
-/// AVX-512 multiplies by an element of memory in one instruction. For a second vector the compiler would rather load the element once,
-/// with an instruction that takes the place of one that adds: products by two vectors took 1.4 times as long.
+/// An element, in all lanes, times a vector.
 macro_rules! element_times {
-    ($name:ident, $vector:ident of $elem:ty, $instruction:literal) => {
+    ($name:ident, $vector:ident of $elem:ty: $mul:ident $splat:ident) => {
+        #[target_feature(enable = "avx")]
+        #[inline]
+        unsafe fn $name(a: *const $elem, b: x86::$vector) -> x86::$vector {
+            // SAFETY: the caller's promise.
+            x86::$mul(x86::$splat(unsafe { *a }), b)
+        }
+    };
+    // AVX-512 reads the element in the instruction that multiplies. For a second vector the compiler would rather load it once, with an
+    // instruction that takes the place of one that adds: products by two vectors took 1.4 times as long.
+    ($name:ident, $vector:ident of $elem:ty: $instruction:literal) => {
         #[target_feature(enable = "avx512f")]
         #[inline]
         unsafe fn $name(a: *const $elem, b: x86::$vector) -> x86::$vector {
             let product;
-            // SAFETY: it reads the element, which the caller promises.
+            // SAFETY: it reads the element, which the caller promises, and nothing else.
             unsafe {
                 asm!(
                     $instruction,
@@ -45,11 +54,13 @@ macro_rules! element_times {
     };
 }
 
-element_times!(element_times_f32, __m512 of f32, "vmulps {product}, {b}, dword ptr [{a}]{{1to16}}");
-element_times!(element_times_f64, __m512d of f64, "vmulpd {product}, {b}, qword ptr [{a}]{{1to8}}");
+element_times!(times_16_f32, __m512 of f32: "vmulps {product}, {b}, dword ptr [{a}]{{1to16}}");
+element_times!(times_8_f64, __m512d of f64: "vmulpd {product}, {b}, qword ptr [{a}]{{1to8}}");
+element_times!(times_8_f32, __m256 of f32: _mm256_mul_ps _mm256_set1_ps);
+element_times!(times_4_f64, __m256d of f64: _mm256_mul_pd _mm256_set1_pd);
 
 macro_rules! vector {
-    ($name:ident of $elem:ty: $zero:ident $load:ident $store:ident $splat:ident $add:ident $mul:expr, $mul_add:ident) => {
+    ($name:ident of $elem:ty: $zero:ident $load:ident $store:ident $splat:ident $add:ident $times:ident $mul_add:ident) => {
         impl Vector for x86::$name {
             type Elem = $elem;
 
@@ -76,13 +87,13 @@ macro_rules! vector {
 
             #[inline(always)]
             unsafe fn mul_add(is_fused: bool, a: *const $elem, b: Self, c: Self) -> Self {
-                unsafe { if is_fused { x86::$mul_add(x86::$splat(*a), b, c) } else { x86::$add($mul(a, b), c) } }
+                unsafe { if is_fused { x86::$mul_add(x86::$splat(*a), b, c) } else { x86::$add($times(a, b), c) } }
             }
         }
     };
 }
 
-vector!(__m512 of f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps element_times_f32, _mm512_fmadd_ps);
-vector!(__m256 of f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps |a: *const f32, b| x86::_mm256_mul_ps(x86::_mm256_set1_ps(*a), b), _mm256_fmadd_ps);
-vector!(__m512d of f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd element_times_f64, _mm512_fmadd_pd);
-vector!(__m256d of f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd |a: *const f64, b| x86::_mm256_mul_pd(x86::_mm256_set1_pd(*a), b), _mm256_fmadd_pd);
+vector!(__m512 of f32: _mm512_setzero_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_set1_ps _mm512_add_ps times_16_f32 _mm512_fmadd_ps);
+vector!(__m256 of f32: _mm256_setzero_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_set1_ps _mm256_add_ps times_8_f32 _mm256_fmadd_ps);
+vector!(__m512d of f64: _mm512_setzero_pd _mm512_loadu_pd _mm512_storeu_pd _mm512_set1_pd _mm512_add_pd times_8_f64 _mm512_fmadd_pd);
+vector!(__m256d of f64: _mm256_setzero_pd _mm256_loadu_pd _mm256_storeu_pd _mm256_set1_pd _mm256_add_pd times_4_f64 _mm256_fmadd_pd);
