@@ -194,6 +194,15 @@ unsafe fn every_second<E: Real>(from: *const E) -> [E; 4] {
             _mm_storeu_ps(four.as_mut_ptr().cast(), _mm_shuffle_ps::<0b11_01_10_00>(low, high));
             return four;
         }
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        if size_of::<E>() == 4 {
+            use core::arch::wasm32::{i32x4_shuffle, v128_load, v128_store};
+
+            let mut four = [E::ZERO; 4];
+            let (low, high) = (v128_load(from.cast()), v128_load(from.add(3).cast()));
+            v128_store(four.as_mut_ptr().cast(), i32x4_shuffle::<0, 2, 5, 7>(low, high));
+            return four;
+        }
         [*from, *from.add(2), *from.add(4), *from.add(6)]
     }
 }

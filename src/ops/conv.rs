@@ -147,12 +147,15 @@ pub(super) const fn record<B: Backend, const N: usize, S: Dims>(
     }
 }
 
+/// Pixels that fill registers. In a browser memory is no concern, and what is done for each block is a larger part of the work.
+const PIXELS: usize = if cfg!(target_arch = "wasm32") { 48 } else { 16 };
+
 /// How many rows of the output are worked on at a time: enough pixels to fill registers, and more where that takes no more than
 /// 512 elements of scratch.
 const fn block_rows(taps: usize, height: usize, width: usize) -> usize {
     let width = if width == 0 { 1 } else { width };
     let taps = if taps == 0 { 1 } else { taps };
-    let (needed, affordable) = (16_usize.div_ceil(width), 512 / taps / width);
+    let (needed, affordable) = (PIXELS.div_ceil(width), 512 / taps / width);
     let rows = if affordable > needed { affordable } else { needed };
     if rows < height { rows } else { height }
 }

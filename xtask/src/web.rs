@@ -18,8 +18,10 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// A build of the module: its name, and what the compiler may use.
 const BUILDS: [(&str, &str); 2] = [("slabgrad", ""), ("slabgrad_simd", "-C target-feature=+simd128")];
 
-/// Loops become vectors as ever, but none is unrolled whose length is not known, or there once for each of its conditions.
-const SMALLER: &str = "-C llvm-args=-unroll-runtime=false -C llvm-args=-enable-nontrivial-unswitch=false";
+/// Loops become vectors as ever, but none is unrolled whose length is not known, or there once for each of its conditions. Places in
+/// memory stay a pointer and a constant, which a load or store can add: as pointers of their own they are more code, and slower.
+const SMALLER: &str =
+    "-C llvm-args=-unroll-runtime=false -C llvm-args=-enable-nontrivial-unswitch=false -C llvm-args=-disable-lsr";
 
 /// What is inlined beside what is marked as such: in the package little, in a static model what is small. Each is smallest so.
 const INLINE: [&str; 2] = ["-C llvm-args=-inline-threshold=0", "-C llvm-args=-inline-threshold=40"];
