@@ -27,7 +27,6 @@ pub(crate) use real::counted;
 pub use registry::{MatmulKernel, UpdateKernel, register_matmul_kernel, register_update_kernel};
 pub use tile::{Matrix, Start};
 
-#[cfg(target_arch = "x86_64")]
 use core::any::TypeId;
 use core::marker::PhantomData;
 
@@ -334,7 +333,6 @@ pub(crate) fn is_ours<B: Backend>() -> bool {
 }
 
 /// Whether it is [`Fast`] on a machine that fuses.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn is_fused<B: Backend>() -> bool {
     TypeId::of::<B>() == TypeId::of::<Fused<B::Elem>>()
 }

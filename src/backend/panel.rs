@@ -11,9 +11,9 @@ use core::mem::MaybeUninit;
 
 use super::tile::Walk;
 use super::transpose::copy_matrix;
-use super::{Backend, Real};
 #[cfg(target_arch = "x86_64")]
-use super::{is_fused, vector::Vector};
+use super::vector::Vector;
+use super::{Backend, Real, is_fused};
 
 /// Builds without optimization do with fewer copies of the tile: every crate compiles the product for itself.
 const UNOPTIMIZED: bool = cfg!(debug_assertions);
@@ -273,10 +273,7 @@ unsafe fn strided_tile<B: Backend, const M: usize, const N: usize, const V: usiz
 /// one for three rows the compiler computes these in vectors, which takes the place of sums.
 #[inline(always)]
 fn multiplies_in_memory<B: Backend, const V: usize>() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return V * size_of::<B::Elem>() == 64 && !is_fused::<B>();
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    V * size_of::<B::Elem>() == 64 && !is_fused::<B>()
 }
 
 /// `M x N` elements of the product in registers, `U` terms in each turn of the loop. `S` rows of `a` share a pointer, since an

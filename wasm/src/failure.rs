@@ -6,6 +6,7 @@ use core::error::Error;
 use wasm_bindgen::prelude::*;
 
 /// An `Error`. That it is made in one place, and not once for each type of error as wasm-bindgen's is, makes the module smaller.
+#[derive(Debug)]
 pub struct Failure(JsError);
 
 impl Failure {

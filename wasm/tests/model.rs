@@ -4,8 +4,8 @@
 #![allow(clippy::float_cmp)]
 
 use js_sys::{Array, Float32Array, Reflect};
-use slabgrad_wasm::{EvaluationSession, FitSession, Model};
-use wasm_bindgen::{JsCast, JsError, JsValue};
+use slabgrad_wasm::{EvaluationSession, Failure, FitSession, Model};
+use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_browser);
@@ -20,20 +20,20 @@ fn parse(text: &str) -> JsValue {
     js_sys::JSON::parse(text).expect("JSON")
 }
 
-fn model_of(layers: &str) -> Result<Model, JsError> {
+fn model_of(layers: &str) -> Result<Model, Failure> {
     Model::new(parse(layers).unchecked_ref(), JsValue::UNDEFINED)
 }
 
 /// The value, or the test fails with the error's text.
-fn ok<T>(result: Result<T, JsError>) -> T {
+fn ok<T>(result: Result<T, Failure>) -> T {
     result.unwrap_or_else(|error| panic!("{}", text(error)))
 }
 
-fn text(error: JsError) -> String {
+fn text(error: Failure) -> String {
     JsValue::from(error).unchecked_into::<js_sys::Error>().message().into()
 }
 
-fn error<T>(result: Result<T, JsError>) -> String {
+fn error<T>(result: Result<T, Failure>) -> String {
     text(result.err().expect("an error"))
 }
 
