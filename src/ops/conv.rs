@@ -147,8 +147,8 @@ pub(super) const fn record<B: Backend, const N: usize, S: Dims>(
     }
 }
 
-/// Pixels that fill registers. In a browser memory is no concern, and what is done for each block is a larger part of the work.
-const PIXELS: usize = if cfg!(target_arch = "wasm32") { 48 } else { 16 };
+/// Pixels that fill registers. In a browser memory is less of a concern, and what is done for each block is a larger part of the work.
+const PIXELS: usize = if cfg!(target_arch = "wasm32") { 224 } else { 16 };
 
 /// How many rows of the output are worked on at a time: enough pixels to fill registers, and more where that takes no more than
 /// 512 elements of scratch.
