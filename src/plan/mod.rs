@@ -112,6 +112,21 @@ pub struct Plan<B: Backend = Strict<f32>, const N: usize = 64> {
     rules: Rules,
 }
 
+/// The entries of all nodes that have one, in their order. A constant function can be handed no other one.
+macro_rules! collect {
+    ($self:ident.$entry:ident, $none:expr) => {{
+        let (mut all, mut count, mut i) = ([$none; S], 0, 0);
+        while i < $self.graph.nodes().len() {
+            if let Some(entry) = $self.source().$entry(i) {
+                all[count] = entry;
+                count += 1;
+            }
+            i += 1;
+        }
+        all
+    }};
+}
+
 impl<B: Backend, const N: usize> Plan<B, N> {
     /// Plans inference, or training.
     pub(crate) const fn new(graph: &Graph<B, N>, training: Option<Training>) -> Result<Self, PlanError<'static>> {
@@ -221,16 +236,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// When `S` is less.
     #[must_use]
     pub const fn tensors<const S: usize>(&self) -> [Tensor<'static>; S] {
-        let mut all = [Tensor::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(tensor) = self.source().tensor(i) {
-                all[count] = tensor;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+        collect!(self.tensor, Tensor::NONE)
     }
 
     /// How many parameters and states start with other numbers than zeros.
@@ -245,16 +251,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// When `S` is less.
     #[must_use]
     pub const fn draws<const S: usize>(&self) -> [Draw; S] {
-        let mut all = [Draw::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(draw) = self.source().draw(i) {
-                all[count] = draw;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+        collect!(self.draw, Draw::NONE)
     }
 
     /// The inputs; `S` is [`Plan::inputs_len`].
@@ -263,16 +260,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// When `S` is less.
     #[must_use]
     pub const fn inputs<const S: usize>(&self) -> [Input<'static>; S] {
-        let mut all = [Input::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(input) = self.source().input(i) {
-                all[count] = input;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+        collect!(self.input, Input::NONE)
     }
 
     /// What a run looks at of the inputs; `S` is [`Plan::inputs_len`].
@@ -295,16 +283,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// When `S` is less.
     #[must_use]
     pub const fn outputs<const S: usize>(&self) -> [Output<'static>; S] {
-        let mut all = [Output::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(output) = self.source().output(i) {
-                all[count] = output;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+        collect!(self.output, Output::NONE)
     }
 
     /// How many groups of neighbouring parameters there are with the same settings.
@@ -319,16 +298,7 @@ impl<B: Backend, const N: usize> Plan<B, N> {
     /// When `S` is less.
     #[must_use]
     pub const fn groups<const S: usize>(&self) -> [GroupRun; S] {
-        let mut all = [GroupRun::NONE; S];
-        let (mut count, mut i) = (0, 0);
-        while i < self.graph.nodes().len() {
-            if let Some(run) = self.source().group_from(i) {
-                all[count] = run;
-                count += 1;
-            }
-            i += 1;
-        }
-        all
+        collect!(self.group_from, GroupRun::NONE)
     }
 
     /// The program over tables that hold what [`Plan::steps`] and its like returned.

@@ -16,6 +16,18 @@ pub(super) struct Source<'a, 'n, B: Backend> {
     pub(super) rules: &'a Rules,
 }
 
+/// How many nodes have such an entry. A constant function can be handed no other one.
+macro_rules! count {
+    ($self:ident.$entry:ident) => {{
+        let (mut count, mut i) = (0, 0);
+        while i < $self.nodes.len() {
+            count += $self.$entry(i).is_some() as usize;
+            i += 1;
+        }
+        count
+    }};
+}
+
 impl<'n, B: Backend> Source<'_, 'n, B> {
     /// Writes the arguments where steps find them, among zeros.
     pub(super) const fn fill_args(&self, all: &mut [u32]) {
@@ -122,48 +134,23 @@ impl<'n, B: Backend> Source<'_, 'n, B> {
     }
 
     pub(super) const fn groups_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.group_from(i).is_some() as usize;
-            i += 1;
-        }
-        count
+        count!(self.group_from)
     }
 
     pub(super) const fn tensors_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.tensor(i).is_some() as usize;
-            i += 1;
-        }
-        count
+        count!(self.tensor)
     }
 
     pub(super) const fn draws_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.draw(i).is_some() as usize;
-            i += 1;
-        }
-        count
+        count!(self.draw)
     }
 
     pub(super) const fn inputs_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.input(i).is_some() as usize;
-            i += 1;
-        }
-        count
+        count!(self.input)
     }
 
     pub(super) const fn outputs_len(&self) -> usize {
-        let (mut count, mut i) = (0, 0);
-        while i < self.nodes.len() {
-            count += self.output(i).is_some() as usize;
-            i += 1;
-        }
-        count
+        count!(self.output)
     }
 }
 
