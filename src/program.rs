@@ -15,6 +15,7 @@ mod operands;
 mod step;
 mod tables;
 
+use error::GradientNotFinite;
 pub use error::RunError;
 pub use memory::{Memory, Space};
 pub(crate) use memory::{at_least, exactly};
@@ -226,8 +227,11 @@ impl<B: Backend> Program<'_, B> {
         optimizer: &mut O,
     ) -> Result<B::Elem, RunError> {
         self.check_optimizer(optimizer)?;
-        self.check(memory, inputs)?;
-        let loss = self.finite_loss(memory, inputs)?;
+        if !self.accepts(memory, inputs) {
+            return self.check(memory, inputs);
+        }
+        self.forward(memory, inputs);
+        let loss = self.finite_loss(memory)?;
         if self.sizes.grads > 0 {
             self.backward(memory, inputs, B::Elem::ONE, false);
             self.apply(memory, optimizer)?;
@@ -246,12 +250,12 @@ impl<B: Backend> Program<'_, B> {
         memory: &mut Memory<'_, B::Elem>,
         inputs: &[&[B::Elem]],
         optimizer: &O,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), GradientNotFinite> {
         let coefficients = optim::begin::<B, O>(memory.moments, optimizer);
         let pass = Pass { program: self, inputs, seed: B::Elem::ONE, accumulate: false };
         let mut steps = self.steps.iter().skip(self.sizes.forward_steps);
         match steps.try_for_each(|step| step.backward_fused::<O>(&pass, &coefficients, memory)) {
-            Err(RunError::GradientNotFinite { .. }) if self.sizes.not_finite == NotFinite::Skip => {
+            Err(_) if self.sizes.not_finite == NotFinite::Skip => {
                 optim::count(memory.moments, optim::SKIPPED);
                 Ok(())
             }
@@ -267,7 +271,8 @@ impl<B: Backend> Program<'_, B> {
     pub fn gradients(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         self.check_gradients_are_kept()?;
         self.check(memory, inputs)?;
-        let loss = self.finite_loss(memory, inputs)?;
+        self.forward(memory, inputs);
+        let loss = self.finite_loss(memory)?;
         self.backward(memory, inputs, B::Elem::ONE, false);
         optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
         Ok(loss)
@@ -291,7 +296,8 @@ impl<B: Backend> Program<'_, B> {
     ) -> Result<B::Elem, RunError> {
         self.check_gradients_are_kept()?;
         self.check(memory, inputs)?;
-        let loss = self.finite_loss(memory, inputs)?;
+        self.forward(memory, inputs);
+        let loss = self.finite_loss(memory)?;
         let gathered = memory.moments.get(optim::GATHERED).copied().unwrap_or_default();
         self.backward(memory, inputs, weight, gathered > B::Elem::ZERO);
         optim::set_count(memory.moments, optim::GATHERED, gathered + B::Elem::ONE);
@@ -317,12 +323,13 @@ impl<B: Backend> Program<'_, B> {
     pub fn update<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &mut O) -> Result<(), RunError> {
         self.check_memory(memory)?;
         self.check_optimizer(optimizer)?;
-        self.apply(memory, optimizer)
+        self.check_gradients_are_kept()?;
+        Ok(self.apply(memory, optimizer)?)
     }
 
     /// Updates the parameters, when all but the gradients is checked.
     #[cfg_attr(target_os = "none", inline(never))]
-    fn apply<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &O) -> Result<(), RunError> {
+    fn apply<O: Optimizer<B>>(&self, memory: &mut Memory<'_, B::Elem>, optimizer: &O) -> Result<(), GradientNotFinite> {
         if !self.has_gradients(memory)? {
             return Ok(());
         }
@@ -410,14 +417,22 @@ impl<B: Backend> Program<'_, B> {
         memory::at_least(Space::Work, sizes.work, memory.work.len())
     }
 
+    /// Zero, if a run is possible with this memory and these inputs: in the type of a step's result, so that it needs no other place.
     #[cfg_attr(target_os = "none", inline(never))]
-    fn check(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<(), RunError> {
+    fn check(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
         self.check_memory(memory)?;
         memory::at_least(Space::Frozen, self.sizes.frozen, memory.frozen.len())?;
         if inputs.len() != self.expected.len() {
             return Err(RunError::InputCount { expected: self.expected.len(), found: inputs.len() });
         }
-        self.expected.iter().zip(inputs).enumerate().try_for_each(|(i, (expected, data))| expected.check(i, data))
+        let mut inputs = self.expected.iter().zip(inputs).enumerate();
+        inputs.try_for_each(|(i, (expected, data))| expected.check(i, data)).map(|()| B::Elem::ZERO)
+    }
+
+    /// Whether [`Program::check`] finds nothing. A place for what it finds is on the stack only meanwhile.
+    #[cfg_attr(target_os = "none", inline(never))]
+    fn accepts(&self, memory: &Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> bool {
+        self.check(memory, inputs).is_ok()
     }
 
     fn check_training(&self) -> Result<(), RunError> {
@@ -438,7 +453,7 @@ impl<B: Backend> Program<'_, B> {
     }
 
     /// Clips by the norm, where the plan says so, and looks for gradients that are not finite, unless it says that they pass.
-    fn clip(&self, memory: &mut Memory<'_, B::Elem>) -> Result<(), RunError> {
+    fn clip(&self, memory: &mut Memory<'_, B::Elem>) -> Result<(), GradientNotFinite> {
         let grads = memory.grads.get_mut(..self.sizes.grads).unwrap_or_default();
         let Some((single, double)) = self.sizes.clip_norm else {
             return self.check_finite(grads);
@@ -448,8 +463,7 @@ impl<B: Backend> Program<'_, B> {
     }
 
     /// Clips the gradients, and says whether to update with them; the same code for all optimizers.
-    fn has_gradients(&self, memory: &mut Memory<'_, B::Elem>) -> Result<bool, RunError> {
-        self.check_gradients_are_kept()?;
+    fn has_gradients(&self, memory: &mut Memory<'_, B::Elem>) -> Result<bool, GradientNotFinite> {
         optim::set_count(memory.moments, optim::GATHERED, B::Elem::ZERO);
         match self.clip(memory) {
             Err(_) if self.sizes.not_finite == NotFinite::Skip => {
@@ -461,17 +475,16 @@ impl<B: Backend> Program<'_, B> {
     }
 
     /// Looks for gradients that are not finite, unless the plan says that they pass.
-    fn check_finite(&self, grads: &[B::Elem]) -> Result<(), RunError> {
+    fn check_finite(&self, grads: &[B::Elem]) -> Result<(), GradientNotFinite> {
         let fault = match self.sizes.not_finite {
             NotFinite::Pass => None,
             NotFinite::Error | NotFinite::Skip => first_not_finite(grads).and_then(|i| grads.get(i)),
         };
-        fault.map_or(Ok(()), |found| Err(RunError::GradientNotFinite { found: found.to_f32() }))
+        fault.map_or(Ok(()), |found| Err(GradientNotFinite { found: found.to_f32() }))
     }
 
-    /// Runs forward, when memory and inputs are checked, and returns the loss unless it is not finite and has to be.
-    fn finite_loss(&self, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) -> Result<B::Elem, RunError> {
-        self.forward(memory, inputs);
+    /// The loss, unless it is not finite and has to be.
+    fn finite_loss(&self, memory: &Memory<'_, B::Elem>) -> Result<B::Elem, RunError> {
         let loss = self.read_loss(memory)?;
         if loss.is_finite() || self.sizes.not_finite != NotFinite::Error {
             Ok(loss)

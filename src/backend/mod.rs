@@ -25,10 +25,13 @@ pub use real::Real;
 pub(crate) use real::counted;
 #[cfg(feature = "std")]
 pub use registry::{MatmulKernel, UpdateKernel, register_matmul_kernel, register_update_kernel};
+pub(crate) use tile::last_product;
 pub use tile::{Matrix, Start};
 
 use core::any::TypeId;
 use core::marker::PhantomData;
+#[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+use core::mem::MaybeUninit;
 
 /// An element type with its arithmetic.
 ///
@@ -220,34 +223,45 @@ pub trait Backend: Copy + 'static {
     ) {
         #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
         if tile::is_single::<Self>() {
-            let from = if start == Start::Output { vfp::From::Result } else { vfp::From::Zero };
-            return vfp::product([m, n, k], a, b, c, c_row, from);
+            let sums = Sums::adding(start == Start::Output);
+            let product = MatrixProduct { sizes: [m, n, k], a, b, c, c_row, sums };
+            return vfp::product(&mut MaybeUninit::<vfp::Walks>::uninit(), product);
         }
         tile::matmul::<Self>([m, n, k], a, b, c, c_row, start);
     }
 }
 
-/// The matrix product `c = a b`, added to `row` in every row unless that is empty, as [`Backend::matmul`] does it.
-#[inline(always)]
-pub(crate) fn matmul_from_row<B: Backend>(
-    row: &[B::Elem],
-    sizes: [usize; 3],
-    a: Matrix<'_, B::Elem>,
-    b: Matrix<'_, B::Elem>,
-    c: &mut [B::Elem],
-    c_row: usize,
-) {
-    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-    if tile::is_single::<B>() {
-        let from = if row.is_empty() { vfp::From::Zero } else { vfp::From::Row(row) };
-        return vfp::product(sizes, a, b, c, c_row, from);
+/// What the sums of a [`MatrixProduct`] start from.
+#[derive(Clone, Copy)]
+pub(crate) enum Sums<'a, E> {
+    Zero,
+    /// What the result holds.
+    Result,
+    /// A row of so many columns, in every row.
+    Row(&'a [E]),
+}
+
+impl<'a, E> Sums<'a, E> {
+    #[inline(always)]
+    pub(crate) fn adding(add: bool) -> Self {
+        if add { Self::Result } else { Self::Zero }
     }
-    if !row.is_empty() {
-        for c in c.chunks_mut(c_row.max(1)) {
-            c.iter_mut().zip(row).for_each(|(c, &x)| *c = x);
-        }
+
+    /// From a row that may be missing, and is empty then.
+    #[inline(always)]
+    pub(crate) fn from_row(row: &'a [E]) -> Self {
+        if row.is_empty() { Self::Zero } else { Self::Row(row) }
     }
-    B::matmul(sizes, a, b, c, c_row, Start::adding(!row.is_empty()));
+}
+
+/// A matrix product, as [`Backend::matmul`] has it.
+pub(crate) struct MatrixProduct<'a, E> {
+    pub(crate) sizes: [usize; 3],
+    pub(crate) a: Matrix<'a, E>,
+    pub(crate) b: Matrix<'a, E>,
+    pub(crate) c: &'a mut [E],
+    pub(crate) c_row: usize,
+    pub(crate) sums: Sums<'a, E>,
 }
 
 /// Sets all elements. One copy serves a microcontroller, and no general `memset` has to be linked.
@@ -262,6 +276,37 @@ pub(crate) fn fill<E: Real>(x: &mut [E], value: E) {
 #[cfg_attr(not(target_os = "none"), inline(always))]
 pub(crate) fn no_sums<E: Real>() -> [E; 8] {
     [if cfg!(target_os = "none") { core::hint::black_box(E::ZERO) } else { E::ZERO }; 8]
+}
+
+/// The sum of so many terms in the order of [`Backend::sum_pairs`], which asks for the terms of one partial sum after the other, in the
+/// order in which the tree takes them: two numbers live meanwhile, and four lie on the stack, instead of eight.
+#[inline(always)]
+pub(crate) fn sum_of<E: Real>(count: usize, mut term: impl FnMut(usize) -> E) -> E {
+    // Sums of 1, 2 and 4 partial sums that wait for as many others. The last stays zero: each sum starts from it, so that no register
+    // holds a zero.
+    let mut waiting = [E::ZERO; 4];
+    let mut i = 0;
+    loop {
+        let mut sum = waiting[3];
+        while i < count {
+            sum += term(i);
+            i += 8;
+        }
+        // Partial sums come in the order 0 4 2 6 1 5 3 7: as numbers do whose bits are read from the other end.
+        let (mut lane, mut bit) = (i % 8, 4);
+        for place in &mut waiting[..3] {
+            if lane & bit == 0 {
+                *place = sum;
+                break;
+            }
+            sum = *place + sum;
+            (lane, bit) = (lane - bit, bit / 2);
+        }
+        if bit == 0 {
+            return sum;
+        }
+        i = lane + bit;
+    }
 }
 
 /// The sum of the partial sums of [`Backend::sum_pairs`].
@@ -349,6 +394,7 @@ mod tests {
         let l: [f32; 8] = core::array::from_fn(lane);
         let want = ((l[0] + l[4]) + (l[2] + l[6])) + ((l[1] + l[5]) + (l[3] + l[7]));
         assert_eq!(Strict::<f32>::sum(&x).to_bits(), want.to_bits());
+        assert_eq!(sum_of(19, |i| x[i]).to_bits(), want.to_bits());
     }
 
     #[test]

@@ -5,10 +5,12 @@
 
 #![allow(unsafe_code)]
 
+use core::mem;
+
 use super::dispatch::{Kernel, dispatch};
 use super::panel::{self, Out};
 use super::threads::{self, Columns, Each};
-use super::{Backend, Real};
+use super::{Backend, MatrixProduct, Real, Sums};
 
 /// A matrix in a slice: element `(i, j)` lies at `i * row + j * col`.
 #[derive(Clone, Copy, Debug)]
@@ -89,6 +91,31 @@ fn fits<E>(outer: usize, inner: usize, &Matrix { data, row, col }: &Matrix<'_, E
         (Some(row), Some(col)) => row.checked_add(col).is_some_and(|last| last < data.len()),
         _ => false,
     }
+}
+
+/// The product that `describe` makes of the operands of a kernel, whose last act it is, as [`Backend::matmul`] does it. Where the stack
+/// is small it takes the operands' place there.
+// There it is not inlined: the kernel would copy its operands to a frame of its own.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+pub(crate) fn last_product<'a, B: Backend, T>(
+    mut call: T,
+    describe: impl FnOnce(&mut T) -> MatrixProduct<'a, B::Elem>,
+) {
+    const { assert!(!mem::needs_drop::<T>()) };
+    let product = describe(&mut call);
+    #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
+    if is_single::<B>() {
+        // SAFETY: nobody reads the operands any more, so any bytes may lie there.
+        return super::vfp::product(unsafe { &mut *(&raw mut call).cast::<mem::MaybeUninit<T>>() }, product);
+    }
+    let MatrixProduct { sizes, a, b, c, c_row, sums } = product;
+    if let Sums::Row(row) = sums {
+        for c in c.chunks_mut(c_row.max(1)) {
+            c.iter_mut().zip(row).for_each(|(c, &x)| *c = x);
+        }
+    }
+    B::matmul(sizes, a, b, c, c_row, Start::adding(!matches!(sums, Sums::Zero)));
 }
 
 /// See [`Backend::matmul`]. Slices that are too short for the sizes are a fault of the caller, on which nothing is

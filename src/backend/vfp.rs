@@ -8,10 +8,12 @@
 
 use core::any::TypeId;
 use core::arch::asm;
-use core::mem;
+use core::mem::{self, MaybeUninit};
+use core::ptr;
 
-use super::Real;
-use super::tile::{Matrix, Walk};
+use super::tile::Walk;
+use super::{MatrixProduct, Real, Sums};
+use crate::optim::AdamCoefficients;
 
 /// Rows and columns of the tile.
 const SIDE: usize = 4;
@@ -49,10 +51,11 @@ macro_rules! term_of_neighbours {
 const ELEMENT: usize = size_of::<f32>();
 
 impl Walk<f32> {
-    /// With strides of elements. One that has too many bytes for a number lies beyond every slice, so that it counts no more which.
+    /// Takes the strides as bytes, which were elements. One that has too many bytes for a number lies beyond every slice, so that it
+    /// counts no more which.
     #[inline(always)]
-    fn in_bytes<E>(at: *const E, side: usize, step: usize) -> Self {
-        Self { at: at.cast(), side: side.wrapping_mul(ELEMENT), step: step.wrapping_mul(ELEMENT) }
+    fn count_bytes(&mut self) {
+        (self.side, self.step) = (self.side.wrapping_mul(ELEMENT), self.step.wrapping_mul(ELEMENT));
     }
 
     /// Goes on, or back, by so many sides and steps.
@@ -63,7 +66,7 @@ impl Walk<f32> {
     }
 
     /// Goes from the column behind the last one of a matrix to the row below its last one, and takes rows as columns.
-    #[inline(never)]
+    #[inline(always)]
     fn transpose_rest(&mut self, rows: isize, columns: isize) {
         self.advance(rows, -columns);
         mem::swap(&mut self.side, &mut self.step);
@@ -77,19 +80,9 @@ impl Walk<f32> {
     }
 }
 
-/// What the sums of a product start from.
-#[derive(Clone, Copy)]
-pub(crate) enum From<'a, E> {
-    Zero,
-    /// What the result holds.
-    Result,
-    /// A row of so many columns, in every row.
-    Row(&'a [E]),
-}
-
 /// A product, as the instructions read it. Strides are in bytes.
 #[repr(C)]
-struct Product {
+pub(super) struct Walks {
     /// The result, by rows and columns.
     to: Walk<f32>,
     /// What the sums start from, likewise.
@@ -101,40 +94,52 @@ struct Product {
     n: usize,
 }
 
-/// The product of `m x k` and `k x n` elements, to which is added what its sums start from; nothing is written where the operands do
-/// not lie within their slices. Only for `f32`.
+/// The product of `m x k` and `k x n` elements, added to what its sums start from; nothing is written where the operands do not lie
+/// within their slices. Only for `f32`.
+///
+/// How it is read is put together at `room`, of which only the place is used: any bytes may lie there afterwards.
 #[inline(always)]
-pub(crate) fn product<E: Real>(
-    [m, n, k]: [usize; 3],
-    a: Matrix<'_, E>,
-    b: Matrix<'_, E>,
-    c: &mut [E],
-    c_row: usize,
-    from: From<'_, E>,
-) {
-    static ZEROS: [f32; SIDE] = [0.0; SIDE];
-    let to = Walk::in_bytes(c.as_mut_ptr(), c_row, 1);
-    let from = match from {
-        From::Zero => Walk::in_bytes(ZEROS.as_ptr(), 0, 0),
-        From::Result => to,
-        From::Row(row) if row.len() < n => return,
-        From::Row(row) => Walk::in_bytes(row.as_ptr(), 0, 1),
+pub(super) fn product<E: Real, T>(room: &mut MaybeUninit<T>, product: MatrixProduct<'_, E>) {
+    const { assert!(size_of::<T>() >= size_of::<Walks>() && align_of::<T>() >= align_of::<Walks>()) };
+    let MatrixProduct { sizes: [m, n, k], a, b, c, c_row, sums } = product;
+    let walk = |at: *const E, side: usize, step: usize| Walk { at: at.cast(), side, step };
+    let to = c.as_mut_ptr();
+    let from = match sums {
+        Sums::Zero => ptr::null(),
+        Sums::Result => to,
+        Sums::Row(row) if row.len() < n => return,
+        Sums::Row(row) => row.as_ptr(),
     };
-    let (at, b_at) = (a.data.as_ptr(), b.data.as_ptr());
+    let (to, from) = (walk(to, c_row, 1), walk(from, 0, 0));
     let (a_len, b_len) = (a.data.len(), b.data.len());
-    let (a, b) = (Walk::in_bytes(at, a.row, a.col), Walk::in_bytes(b_at, b.col, b.row));
-    let mut product = Product { to, from, a, b, k, m, n };
-    // SAFETY: the operands are borrowed, and have so many elements.
-    unsafe { product.run(a_len, b_len, c.len()) };
+    let (a, b) = (walk(a.data.as_ptr(), a.row, a.col), walk(b.data.as_ptr(), b.col, b.row));
+    let walks = room.as_mut_ptr().cast::<Walks>();
+    // SAFETY: the room is large enough and aligned. The operands are borrowed, and have so many elements.
+    unsafe {
+        walks.write(Walks { to, from, a, b, k, m, n });
+        (*walks).run(a_len, b_len, c.len());
+    }
 }
 
-impl Product {
-    /// Computes it, if the operands lie within so many elements.
+impl Walks {
+    /// Computes it, if the operands lie within so many elements. Strides are in elements still, and `from` has but its pointer: to
+    /// nothing, to the result, or to a row.
     ///
     /// # Safety
     /// They have so many, those of the result may be written, and what sums start from can be read for all of them.
     #[inline(never)]
     unsafe fn run(&mut self, a_len: usize, b_len: usize, to_len: usize) {
+        static ZEROS: [f32; SIDE] = [0.0; SIDE];
+        for walk in [&mut self.to, &mut self.a, &mut self.b] {
+            walk.count_bytes();
+        }
+        if self.from.at.is_null() {
+            self.from.at = ZEROS.as_ptr();
+        } else if self.from.at == self.to.at {
+            self.from = self.to;
+        } else {
+            self.from.step = ELEMENT;
+        }
         let Self { m, n, k, .. } = *self;
         let has_elements = m > 0 && n > 0;
         if has_elements
@@ -156,20 +161,20 @@ impl Product {
     unsafe fn rows_and_rest(&mut self) {
         let (a, b) = (&self.a, &self.b);
         let are_along_k = a.step == ELEMENT && b.step == ELEMENT;
-        let mut has_tiles = are_along_k || b.side == ELEMENT && (a.step == ELEMENT || a.side == ELEMENT);
-        let mut rest = self.m % SIDE;
-        self.m -= rest;
+        let has_tiles = are_along_k || b.side == ELEMENT && (a.step == ELEMENT || a.side == ELEMENT);
+        // In one number, as it lies on the stack: how many rows are left over, and more than these where there are wide tiles.
+        let mut rest = self.m % SIDE + if has_tiles { SIDE } else { 0 };
+        self.m -= self.m % SIDE;
         loop {
             let mut left = self.n;
             while left > 0 {
-                let is_wide = has_tiles && left >= SIDE;
+                let is_wide = rest >= SIDE && left >= SIDE;
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let by_four = if self.k > 0 { self.m / SIDE } else { 0 };
-                    if by_four > 0 {
-                        self.tiles(by_four, is_wide);
+                    if self.k > 0 && self.m >= SIDE {
+                        self.tiles(self.m / SIDE, is_wide);
                     }
-                    for _ in by_four * SIDE..self.m {
+                    for _ in 0..if self.k > 0 { self.m % SIDE } else { self.m } {
                         self.element();
                     }
                 }
@@ -180,17 +185,19 @@ impl Product {
                 self.b.advance(width.cast_signed(), 0);
                 left -= width;
             }
+            rest %= SIDE;
             if rest == 0 {
                 return;
             }
             let (m, n) = (self.m.cast_signed(), self.n.cast_signed());
-            self.to.transpose_rest(m, n);
-            self.from.transpose_rest(m, n);
+            for walk in [&mut self.to, &mut self.from] {
+                walk.transpose_rest(m, n);
+            }
             self.a.advance(m, 0);
             self.b.advance(-n, 0);
             mem::swap(&mut self.a, &mut self.b);
             (self.m, self.n) = (self.n, rest);
-            (has_tiles, rest) = (false, 0);
+            rest = 0;
         }
     }
 
@@ -198,20 +205,42 @@ impl Product {
     ///
     /// # Safety
     /// `k` elements of a row and a column can be read, and the result written.
-    #[inline(never)]
+    #[inline(always)]
     unsafe fn element(&mut self) {
-        // SAFETY: the caller's promise.
+        // In instructions, so that all is in registers that nobody has to save.
+        // SAFETY: the instructions read and write what the caller promises. Pointers move past the last element at most once.
         unsafe {
-            let (mut a, mut b, mut sum) = (self.a.at, self.b.at, *self.from.at);
-            for _ in 0..self.k {
-                sum += *a * *b;
-                a = a.wrapping_byte_add(self.a.step);
-                b = b.wrapping_byte_add(self.b.step);
-            }
-            *self.to.at.cast_mut() = sum;
-        }
-        for walk in [&mut self.to, &mut self.from, &mut self.a] {
-            walk.advance(1, 0);
+            asm!(
+                "ldr r1, [r0, #12]",
+                "vldr s0, [r1]",
+                "ldr r1, [r0, #24]",
+                "ldrd r2, r3, [r0, #32]",
+                "ldrd r12, lr, [r0, #44]",
+                "cmp lr, #0",
+                "beq 3f",
+                "2:",
+                "vldr s2, [r1]",
+                "add r1, r2",
+                "vldr s3, [r3]",
+                "add r3, r12",
+                "vmla.f32 s0, s2, s3",
+                "subs lr, #1",
+                "bne 2b",
+                "3:",
+                "ldrd r1, r2, [r0]",
+                "vstr s0, [r1]",
+                "add r1, r2",
+                "str r1, [r0]",
+                "ldrd r1, r2, [r0, #12]",
+                "add r1, r2",
+                "str r1, [r0, #12]",
+                "ldrd r1, r2, [r0, #24]",
+                "add r1, r2",
+                "str r1, [r0, #24]",
+                in("r0") self,
+                out("r1") _, out("r2") _, out("r3") _, out("r12") _, out("lr") _, out("d0") _, out("d1") _,
+                options(nostack),
+            );
         }
     }
 
@@ -425,13 +454,17 @@ macro_rules! adam_step {
     };
 }
 
-/// What an update by Adam multiplies with and adds: both decay rates, what is left of 1 by each, the learning rate, the second
-/// moment's scale and epsilon.
-pub(crate) type AdamNumbers = [f32; 7];
-
-/// Updates parameters by Adam after multiplying them with `keep`, without weight decay in the gradient; does nothing and says so
-/// where the elements are no `f32`.
-pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E], m: &mut [E], v: &mut [E]) -> bool {
+/// Updates parameters by Adam, at this learning rate, after multiplying them with `keep`, without weight decay in the gradient; does
+/// nothing and says so where the elements are no `f32`.
+pub(crate) fn adam<E: Real>(
+    c: &AdamCoefficients<E>,
+    rate: E,
+    keep: E,
+    p: &mut [E],
+    g: &[E],
+    m: &mut [E],
+    v: &mut [E],
+) -> bool {
     if TypeId::of::<E>() != TypeId::of::<f32>() {
         return false;
     }
@@ -439,10 +472,13 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E]
     if keep != E::ONE {
         p.iter_mut().take(len).for_each(|p| *p *= keep);
     }
-    // SAFETY: the elements are `f32`, and each pointer moves over `len` of them, which its slice has.
+    // SAFETY: the elements are `f32`, the first seven numbers of `c` lie in this order, and each pointer moves over `len` elements, which
+    // its slice has.
     unsafe {
         asm!(
-            "vldmia {numbers}, {{s24-s30}}",
+            // Both decay rates, what is left of 1 by each, the rate, the second moment's scale and epsilon.
+            "vldmia {c}, {{s24-s30}}",
+            "vmov s28, {rate}",
             "b 3f",
             "2:",
             "vldmia {g}!, {{s16-s23}}",
@@ -479,7 +515,8 @@ pub(crate) fn adam<E: Real>(numbers: &AdamNumbers, keep: E, p: &mut [E], g: &[E]
             "subs {len}, #1",
             "bne 4b",
             "5:",
-            numbers = in(reg) numbers.as_ptr(),
+            c = in(reg) c,
+            rate = in(reg) rate.to_f32(),
             p = inout(reg) p.as_mut_ptr() => _,
             g = inout(reg) g.as_ptr() => _,
             m = inout(reg) m.as_mut_ptr() => _,

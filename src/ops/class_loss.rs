@@ -130,11 +130,21 @@ pub(super) trait Target<E: Real>: 'static {
     /// Whether one class of a row has all the weight.
     const ONE_CLASS: bool;
 
+    /// The only class of the row of this index that has a weight; [`NO_CLASS`] where there is none, or more.
+    fn only(target: &[E], row: usize) -> usize;
+    /// The weight of a class of a row with this only one.
+    fn weight(target: &[E], classes: Classes, row: Row, only: usize, class: usize) -> E;
+
     /// The weights of the classes of a row.
-    fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E;
-    /// This class, if there is one of its number.
-    fn only(target: &[E], row: Row) -> Option<usize>;
+    #[inline(always)]
+    fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
+        let only = Self::only(target, row.index);
+        move |class| Self::weight(target, classes, row, only, class)
+    }
 }
+
+/// Nowhere is a class of this number.
+pub(super) const NO_CLASS: usize = usize::MAX;
 
 /// As the index of the one class of weight 1.
 pub(super) struct Index;
@@ -145,16 +155,13 @@ impl<E: Real> Target<E> for Index {
     const ONE_CLASS: bool = true;
 
     #[inline(always)]
-    fn of_row(target: &[E], _: Classes, row: Row) -> impl Fn(usize) -> E {
-        // Nowhere is a class of this number.
-        let target = Self::only(target, row).unwrap_or(usize::MAX);
-        move |class| if target == class { E::ONE } else { E::ZERO }
+    fn only(target: &[E], row: usize) -> usize {
+        target.get(row).and_then(|target| target.to_index()).unwrap_or(NO_CLASS)
     }
 
-    #[cfg_attr(target_os = "none", inline(never))]
-    #[cfg_attr(not(target_os = "none"), inline(always))]
-    fn only(target: &[E], row: Row) -> Option<usize> {
-        target.get(row.index).and_then(|target| target.to_index())
+    #[inline(always)]
+    fn weight(_: &[E], _: Classes, _: Row, only: usize, class: usize) -> E {
+        if class == only { E::ONE } else { E::ZERO }
     }
 }
 
@@ -162,13 +169,13 @@ impl<E: Real> Target<E> for Probability {
     const ONE_CLASS: bool = false;
 
     #[inline(always)]
-    fn of_row(target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
-        move |class| classes.of(target, row, class)
+    fn only(_: &[E], _: usize) -> usize {
+        NO_CLASS
     }
 
     #[inline(always)]
-    fn only(_: &[E], _: Row) -> Option<usize> {
-        None
+    fn weight(target: &[E], classes: Classes, row: Row, _: usize, class: usize) -> E {
+        classes.of(target, row, class)
     }
 }
 

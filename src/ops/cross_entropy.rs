@@ -6,15 +6,15 @@
 //! else reads them, and backward turns it into `dx` there. With label smoothing ε the target is `(1 - ε) q + ε / c`. The
 //! definition is that of PyTorch's `cross_entropy`; the target gets no gradient.
 
-pub use core::marker::PhantomData;
+use core::marker::PhantomData;
 
 use super::class_loss::ClassTarget;
 use super::class_loss::{self, Classes, Index, Probability, Row, Target};
 use super::loss::{self, Terms, share};
-use super::runs::{for_each_run, map_in_blocks};
+use super::runs::{Run, first_of, for_each_run, map_in_blocks, runs_of};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Real, no_sums, tree};
+use crate::backend::{Backend, Real, sum_of};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
@@ -141,66 +141,140 @@ impl<E: Real> Smoothing<E> {
         Self { keep: E::ONE - smoothing, spread: smoothing / E::from_usize(classes.classes) }
     }
 
+    /// The weight of a class of a row.
     #[inline(always)]
-    fn of_row<T: Target<E>>(&self, target: &[E], classes: Classes, row: Row) -> impl Fn(usize) -> E {
-        let weights = T::of_row(target, classes, row);
-        move |class| self.keep * weights(class) + self.spread
+    fn weight<T: Target<E>>(&self, target: &[E], classes: Classes, row: Row, only: usize, class: usize) -> E {
+        self.keep * T::weight(target, classes, row, only, class) + self.spread
+    }
+
+    /// Whether there is none, so that the only class of a row, where it has one, has all the weight.
+    #[inline(always)]
+    fn is_none<T: Target<E>>(&self) -> bool {
+        T::ONE_CLASS && self.spread == E::ZERO
+    }
+
+    /// Σ q and Σ q x of a row; a class without weight adds nothing, even where its x is -∞.
+    #[inline(always)]
+    fn weigh<B: Backend<Elem = E>, T: Target<E>>(
+        &self,
+        target: &[E],
+        classes: Classes,
+        row: Row,
+        only: usize,
+        x: impl Fn(usize) -> E,
+    ) -> (E, E) {
+        let (mut total, mut of_targets) = (E::ZERO, E::ZERO);
+        let mut weigh = |class| {
+            let weight = self.weight::<T>(target, classes, row, only, class);
+            if weight != E::ZERO {
+                total += weight;
+                of_targets = B::mul_add(weight, x(class), of_targets);
+            }
+        };
+        if self.is_none::<T>() && only < classes.classes {
+            weigh(only);
+        } else {
+            (0..classes.classes).for_each(weigh);
+        }
+        (total, of_targets)
     }
 }
 
-fn forward<B: Backend, T: Target<B::Elem>>(call: ForwardCall<'_, B::Elem>) {
-    dispatch::<B, _>(Rows::<B, T> { call, target: PhantomData });
+fn forward<B: Backend, T: Target<B::Elem>>(mut call: ForwardCall<'_, B::Elem>) {
+    dispatch::<B, _>(Rows::<B, T> { call: &mut call, target: PhantomData });
 }
 
-struct Rows<'a, B: Backend, T> {
-    call: ForwardCall<'a, B::Elem>,
+struct Rows<'c, 'a, B: Backend, T> {
+    call: &'c mut ForwardCall<'a, B::Elem>,
     target: PhantomData<T>,
 }
 
-impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, B, T> {
+impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, '_, B, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<C: Backend<Elem = B::Elem>, const VECTOR: usize>(self) {
         let call = self.call;
         let classes = Classes::new(call.args);
-        let smoothing = Smoothing::new(call.args, classes);
-        let target = call.x[1];
-        let mut terms = Terms::new(call.args, call.y);
         if VECTOR >= 32 && classes.stride == 1 {
-            rows_together::<B, T>(target, classes, &smoothing, call.saved, &mut terms);
+            let mut terms = Terms::new(call.args, call.y);
+            let smoothing = Smoothing::new(call.args, classes);
+            rows_together::<B, T>(call.x[1], classes, &smoothing, call.saved, &mut terms);
             return terms.finish();
         }
-        for_each_run(call.args, call.saved, |x| {
-            let largest = x.largest();
-            // Σ q and Σ q (x - m) of the row; a class without weight adds nothing, even where its logit is -∞.
-            let (mut total, mut of_targets) = (B::Elem::ZERO, B::Elem::ZERO);
-            let weights = smoothing.of_row::<T>(target, classes, Row::of(x));
-            let mut lanes = no_sums();
-            x.for_each(|class, x| {
-                let below = *x - largest;
-                let weight = weights(class);
-                if weight != B::Elem::ZERO {
-                    total += weight;
-                    of_targets = B::mul_add(weight, below, of_targets);
-                }
-                *x = if VECTOR == 0 { B::exp(below) } else { below };
-                if VECTOR == 0
-                    && let Some(lane) = lanes.get_mut(class % 8)
-                {
-                    *lane += *x;
-                }
-            });
-            if VECTOR > 0 {
-                x.map_on::<VECTOR>(B::exp);
-            }
-            let sum = if VECTOR > 0 { x.sum(|x, _| x, &[]) } else { tree(lanes) };
-            let scale = B::Elem::ONE / sum;
-            x.map(|p| p * scale);
-            terms.push(total * B::ln(sum) - of_targets);
-        });
-        terms.finish();
+        let sum = sum_of(runs_of(call.args, call.saved.len()), |row| term::<B, T, VECTOR>(call, row));
+        finish(call, sum);
     }
+}
+
+/// The loss of a row, whose logits become probabilities.
+// On a microcontroller this and each of its loops have frames of their own: one for all would have a place for whatever lives in any
+// of them.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn term<B: Backend, T: Target<B::Elem>, const VECTOR: usize>(
+    call: &mut ForwardCall<'_, B::Elem>,
+    row: usize,
+) -> B::Elem {
+    let run = (first_of(call.args, row), row);
+    let largest = on_row(call, run, |_, x| x.largest());
+    let only = T::only(call.x[1], row);
+    let (total, of_targets) = on_row(call, run, move |(args, target), x| {
+        let classes = Classes::new(args);
+        let below = |class| x.get(class) - largest;
+        Smoothing::new(args, classes).weigh::<B, T>(target, classes, Row::of(x), only, below)
+    });
+    on_row(call, run, move |_, x| {
+        if VECTOR == 0 { x.map(|x| exp::<B>(x - largest)) } else { x.map_on::<VECTOR>(|x| B::exp(x - largest)) }
+    });
+    let sum = on_row(call, run, |_, x| {
+        let sum = sum_of(x.len(), |class| x.get(class));
+        let scale = B::Elem::ONE / sum;
+        x.map(|p| p * scale);
+        sum
+    });
+    let term = total * ln::<B>(sum) - of_targets;
+    keep(call, row, term);
+    term
+}
+
+/// Writes the loss of a row, where every one stands for itself.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn keep<E: Real>(call: &mut ForwardCall<'_, E>, row: usize, term: E) {
+    loss::keep(call.args, call.y, row, term);
+}
+
+/// Writes the loss of all rows, unless every one stands for itself.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn finish<E: Real>(call: &mut ForwardCall<'_, E>, sum: E) {
+    loss::finish(call.args, call.y, sum);
+}
+
+/// What `f` makes of a row of logits, with the arguments and the target.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn on_row<E: Real, R>(
+    call: &mut ForwardCall<'_, E>,
+    (first, row): (usize, usize),
+    f: impl FnOnce((&Args, &[E]), &mut Run<'_, E>) -> R,
+) -> R {
+    f((call.args, call.x[1]), &mut Run::new(call.args, call.saved, first, row))
+}
+
+/// The function as a function, on a microcontroller: its constants are no burden on the loops around it.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn exp<B: Backend>(x: B::Elem) -> B::Elem {
+    B::exp(x)
+}
+
+/// Likewise.
+#[cfg_attr(target_os = "none", inline(never))]
+#[cfg_attr(not(target_os = "none"), inline(always))]
+fn ln<B: Backend>(x: B::Elem) -> B::Elem {
+    B::ln(x)
 }
 
 /// The largest element; NaN where there is one.
@@ -237,20 +311,8 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
             let largest = largest(x);
             x.iter_mut().for_each(|x| *x -= largest);
             let row = Row::of_neighbours(len, group * ROWS + i);
-            let weights = smoothing.of_row::<T>(target, classes, row);
-            let mut weigh = |class: usize, below: B::Elem| {
-                let weight = weights(class);
-                if weight != B::Elem::ZERO {
-                    *total += weight;
-                    *of_targets = B::mul_add(weight, below, *of_targets);
-                }
-            };
-            match T::only(target, row) {
-                Some(class) if T::ONE_CLASS && smoothing.spread == B::Elem::ZERO => {
-                    x.get(class).into_iter().for_each(|&below| weigh(class, below));
-                }
-                _ => x.iter().enumerate().for_each(|(class, &below)| weigh(class, below)),
-            }
+            let only = T::only(target, row.index);
+            (*total, *of_targets) = smoothing.weigh::<B, T>(target, classes, row, only, |class| x[class]);
         }
         map_in_blocks::<B::Elem, 16>(x, B::exp);
         for (x, sum) in x.chunks_exact_mut(len).zip(&mut sums) {
@@ -285,32 +347,46 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for GradientRows<'_, B, T> 
         let target = call.x[1];
         let share = share(call.args, call.dy);
         let of = |p: B::Elem, total: B::Elem, weight: B::Elem, share: B::Elem| (p * total - weight) * share;
-        if VECTOR >= 32 && classes.stride == 1 && T::ONE_CLASS && smoothing.spread == B::Elem::ZERO {
-            // Only one class of a row has to be looked for.
+        if VECTOR >= 32 && classes.stride == 1 && smoothing.is_none::<T>() {
+            // As below, of slices, which become vectors.
             for (i, dx) in call.dx.chunks_exact_mut(classes.classes.max(1)).enumerate() {
-                let row = Row::of_neighbours(classes.classes, i);
-                let share = share(row.index);
-                let only = T::only(target, row).and_then(|class| Some((class, *dx.get(class)?)));
-                let total = if only.is_some() { smoothing.keep } else { B::Elem::ZERO };
-                dx.iter_mut().for_each(|dx| *dx = of(*dx, total, B::Elem::ZERO, share));
-                if let Some((class, p)) = only {
-                    dx[class] = of(p, total, total, share);
+                let (share, only) = (share(i), T::only(target, i));
+                let p = dx.get(only).copied();
+                dx.iter_mut().for_each(|dx| *dx = of(*dx, smoothing.keep, B::Elem::ZERO, share));
+                if let (Some(p), Some(dx)) = (p, dx.get_mut(only)) {
+                    *dx = of(p, smoothing.keep, smoothing.keep, share);
                 }
             }
             return;
         }
         for_each_run(call.args, call.dx, |dx| {
             let row = Row::of(dx);
-            let weight = smoothing.of_row::<T>(target, classes, row);
-            let total = (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class));
             let share = share(row.index);
-            dx.for_each(|class, dx| *dx = of(*dx, total, weight(class), share));
+            let only = T::only(target, row.index);
+            let weight = |class| smoothing.weight::<T>(target, classes, row, only, class);
+            let total = if smoothing.is_none::<T>() {
+                weight(only)
+            } else {
+                (0..classes.classes).fold(B::Elem::ZERO, |total, class| total + weight(class))
+            };
+            if T::ONE_CLASS {
+                // All but one have the same weight.
+                let (p, other) = (dx.get_mut(only).copied(), weight(!only));
+                dx.map(|p| of(p, total, other, share));
+                if let (Some(p), Some(dx)) = (p, dx.get_mut(only)) {
+                    *dx = of(p, total, weight(only), share);
+                }
+            } else {
+                dx.for_each(|class, dx| *dx = of(*dx, total, weight(class), share));
+            }
         });
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::super::testing::gradient as run;
     use super::*;
     use crate::backend::Strict;
@@ -354,5 +430,43 @@ mod tests {
         let spec = spec(Shape::new([1, 2]), Shape::new([1]), CrossEntropy::new()).unwrap();
         let loss = |target: f64| run(op_indices::<Strict<f64>>(), spec, &[x, &[target]], &[1.0], 0).0[0];
         assert_eq!((loss(0.0), loss(1.0)), (0.0, f64::INFINITY));
+    }
+
+    #[test]
+    fn machines_without_vectors_have_the_same_bits() {
+        fn forward_without<T: Target<f64>>(mut call: ForwardCall<'_, f64>) {
+            Rows::<Strict<f64>, T> { call: &mut call, target: PhantomData }.run::<Strict<f64>, 0>();
+        }
+        fn gradient_without<T: Target<f64>>(call: BackwardCall<'_, f64>) {
+            GradientRows::<Strict<f64>, T> { call, target: PhantomData }.run::<Strict<f64>, 0>();
+        }
+        let indices = const { &table::<Strict<f64>>(forward_without::<Index>, gradient_without::<Index>) };
+        let probabilities =
+            const { &table::<Strict<f64>>(forward_without::<Probability>, gradient_without::<Probability>) };
+        let numbers =
+            |len: usize, step: usize| (0..len).map(|i| (i * step % 23) as f64 / 5.0 - 2.0).collect::<Vec<_>>();
+        for shape in [Shape::new([21, 11]), Shape::new([3, 7, 5]), Shape::new([1, 1]), Shape::new([9])] {
+            let rows = shape.without(usize::from(shape.rank() > 1));
+            let classes = class_loss::classes(shape);
+            let x = numbers(shape.len(), 7);
+            let labels: Vec<f64> = (0..rows.len()).map(|i| (i * 5 % classes) as f64).collect();
+            let weights: Vec<f64> = numbers(shape.len(), 3).iter().map(|x| x.abs()).collect();
+            for reduction in [Reduction::Mean, Reduction::Sum, Reduction::None] {
+                for smoothing in [0.0, 0.125, 1.0] {
+                    let settings = CrossEntropy::new().reduction(reduction).label_smoothing(smoothing);
+                    for (op, without, target_shape, target) in
+                        [(op_indices(), indices, rows, &labels), (op_probabilities(), probabilities, shape, &weights)]
+                    {
+                        let spec = spec(shape, target_shape, settings).unwrap();
+                        let dy = numbers(spec.shape.len(), 4);
+                        let bits = |op| {
+                            let (loss, dx) = run(op, spec, &[&x, target], &dy, 0);
+                            [loss, dx].map(|x| x.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+                        };
+                        assert_eq!(bits(op), bits(without), "{shape:?} {reduction:?} {smoothing}");
+                    }
+                }
+            }
+        }
     }
 }

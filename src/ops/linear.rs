@@ -5,11 +5,12 @@
 //! `dW = dyᵀ x` and `db = Σ dy`, each summed in ascending order of the row. So gradients that are gathered over
 //! micro-batches have the bits of the whole batch's.
 
+use core::mem;
 use core::slice::ChunksExact;
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, OverGradient, Reads, Spec, Terms, relu};
 use crate::backend::dispatch::{Kernel, dispatch};
-use crate::backend::{Backend, Matrix, Real, Start, matmul_from_row};
+use crate::backend::{Backend, Matrix, MatrixProduct, Real, Sums, last_product};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::init::Init;
@@ -137,11 +138,14 @@ crate::tape::methods! {
 }
 
 fn forward<B: Backend>(call: ForwardCall<'_, B::Elem>) {
-    let [rows, features, outputs, ..] = call.args.lengths();
-    let [x, weight, bias] = call.x;
-    let x = Matrix { data: x, row: features, col: 1 };
-    let weight = Matrix { data: weight, row: 1, col: features };
-    matmul_from_row::<B>(bias, [rows, outputs, features], x, weight, call.y, outputs);
+    last_product::<B, _>(call, |call| {
+        let [rows, features, outputs, ..] = call.args.lengths();
+        let [x, weight, bias] = call.x;
+        let a = Matrix { data: x, row: features, col: 1 };
+        let b = Matrix { data: weight, row: 1, col: features };
+        let (sizes, sums) = ([rows, outputs, features], Sums::from_row(bias));
+        MatrixProduct { sizes, a, b, c: mem::take(&mut call.y), c_row: outputs, sums }
+    });
 }
 
 /// The same with a rectified linear unit.
@@ -152,10 +156,13 @@ fn forward_relu<B: Backend>(call: ForwardCall<'_, B::Elem>) {
 }
 
 fn gradient_x<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    let [rows, features, outputs, ..] = call.args.lengths();
-    let dy = Matrix { data: call.dy, row: outputs, col: 1 };
-    let weight = Matrix { data: call.x[1], row: features, col: 1 };
-    B::matmul([rows, features, outputs], dy, weight, call.dx, features, Start::adding(call.add));
+    last_product::<B, _>(call, |call| {
+        let [rows, features, outputs, ..] = call.args.lengths();
+        let a = Matrix { data: call.dy, row: outputs, col: 1 };
+        let b = Matrix { data: call.x[1], row: features, col: 1 };
+        let (sizes, sums) = ([rows, features, outputs], Sums::adding(call.add));
+        MatrixProduct { sizes, a, b, c: mem::take(&mut call.dx), c_row: features, sums }
+    });
 }
 
 /// The same, and that of a rectified linear unit in front.
@@ -166,21 +173,29 @@ fn gradient_x_behind_relu<B: Backend>(call: BackwardCall<'_, B::Elem>) {
 }
 
 fn gradient_w<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    let [rows, features, outputs, ..] = call.args.lengths();
-    let some_outputs = call.dx.len() / features.max(1);
-    let dy = Matrix { data: call.dy.get(call.first_row..).unwrap_or_default(), row: 1, col: outputs };
-    let x = Matrix { data: call.x[0], row: features, col: 1 };
-    B::matmul([some_outputs, features, rows], dy, x, call.dx, features, Start::adding(call.add));
+    last_product::<B, _>(call, |call| {
+        let [rows, features, outputs, ..] = call.args.lengths();
+        let a = Matrix { data: call.dy.get(call.first_row..).unwrap_or_default(), row: 1, col: outputs };
+        let b = Matrix { data: call.x[0], row: features, col: 1 };
+        let c = mem::take(&mut call.dx);
+        let (sizes, sums) = ([c.len() / features.max(1), features, rows], Sums::adding(call.add));
+        MatrixProduct { sizes, a, b, c, c_row: features, sums }
+    });
 }
 
 fn gradient_b<B: Backend>(call: BackwardCall<'_, B::Elem>) {
-    let [rows, _, outputs, ..] = call.args.lengths();
     if cfg!(target_os = "none") {
         // A product with a row of ones, which is one number: code that a microcontroller has anyway.
-        let ones = Matrix { data: &[B::Elem::ONE], row: 0, col: 0 };
-        let dy = Matrix { data: call.dy, row: outputs, col: 1 };
-        return B::matmul([1, outputs, rows], ones, dy, call.dx, outputs, Start::adding(call.add));
+        let one = [B::Elem::ONE];
+        return last_product::<B, _>(call, |call| {
+            let [rows, _, outputs, ..] = call.args.lengths();
+            let a = Matrix { data: &one, row: 0, col: 0 };
+            let b = Matrix { data: call.dy, row: outputs, col: 1 };
+            let (sizes, sums) = ([1, outputs, rows], Sums::adding(call.add));
+            MatrixProduct { sizes, a, b, c: mem::take(&mut call.dx), c_row: outputs, sums }
+        });
     }
+    let [_, _, outputs, ..] = call.args.lengths();
     if !call.add {
         call.dx.fill(B::Elem::ZERO);
     }

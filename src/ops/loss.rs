@@ -5,7 +5,7 @@
 //! that. So backward is one product per element, and the same kernel for all of them.
 
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Spec};
-use crate::backend::{Backend, Real, no_sums, tree};
+use crate::backend::{Backend, Real, no_sums, sum_of, tree};
 use crate::error::ShapeError;
 use crate::shape::Shape;
 
@@ -81,6 +81,41 @@ impl<'y, E: Real> Terms<'y, E> {
     }
 }
 
+/// A loss of so many terms, which may come in any order: as [`Terms`] has it, but on a microcontroller on a smaller stack.
+#[inline(always)]
+pub(super) fn reduce<E: Real>(args: &Args, y: &mut [E], count: usize, mut term: impl FnMut(usize) -> E) {
+    if cfg!(target_os = "none") {
+        let sum = sum_of(count, |i| {
+            let term = term(i);
+            keep(args, y, i, term);
+            term
+        });
+        finish(args, y, sum);
+    } else {
+        let mut terms = Terms::new(args, y);
+        (0..count).for_each(|i| terms.push(term(i)));
+        terms.finish();
+    }
+}
+
+/// Writes the term of this index where every term stands for itself.
+#[inline(always)]
+pub(super) fn keep<E: Real>(args: &Args, y: &mut [E], index: usize, term: E) {
+    let [_, _, each, ..] = args.lengths();
+    if let (1, Some(y)) = (each, y.get_mut(index)) {
+        *y = term;
+    }
+}
+
+/// Writes the loss of terms of this sum, unless every term stands for itself.
+#[inline(always)]
+pub(super) fn finish<E: Real>(args: &Args, y: &mut [E], sum: E) {
+    let [_, _, each, divisor, ..] = args.lengths();
+    if let (0, Some(y)) = (each, y.first_mut()) {
+        *y = sum / E::from_usize(divisor);
+    }
+}
+
 /// The gradient of a term by its index: that of the term itself, or its share in the loss's.
 pub(super) fn share<E: Real>(args: &Args, dy: &[E]) -> impl Fn(usize) -> E {
     let [_, _, each, divisor, ..] = args.lengths();
@@ -151,13 +186,13 @@ pub(super) const fn spec_with(
 
 fn forward<B: Backend, L: Loss<B>>(call: ForwardCall<'_, B::Elem>) {
     let loss = L::new(call.args);
-    let mut terms = Terms::new(call.args, call.y);
-    for (x, &t) in call.saved.iter_mut().zip(call.x[1]) {
+    let ForwardCall { args, x: [_, t, _], y, saved, .. } = call;
+    reduce(args, y, saved.len(), |i| {
+        let (Some(x), Some(&t)) = (saved.get_mut(i), t.get(i)) else { return B::Elem::ZERO };
         let (term, slope) = loss.term(*x, t);
         *x = slope;
-        terms.push(term);
-    }
-    terms.finish();
+        term
+    });
 }
 
 fn gradient<B: Backend, const NEGATIVE: bool>(call: BackwardCall<'_, B::Elem>) {

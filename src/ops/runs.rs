@@ -37,12 +37,19 @@ pub(super) struct Run<'a, E> {
     pub(super) index: usize,
 }
 
+/// How many runs along the axis of [`spec`] so many elements are.
+#[inline(always)]
+pub(super) fn runs_of(args: &Args, elements: usize) -> usize {
+    let [len, stride, ..] = args.lengths();
+    elements / (len * stride).max(1) * stride
+}
+
 /// Calls `each` for every run of `data` along the axis of [`spec`].
 #[inline(always)]
 pub(super) fn for_each_run<E: Real>(args: &Args, data: &mut [E], mut each: impl FnMut(&mut Run<'_, E>)) {
     let [len, stride, ..] = args.lengths();
     let (mut first, mut inner) = (0, 0);
-    for index in 0..data.len() / (len * stride).max(1) * stride {
+    for index in 0..runs_of(args, data.len()) {
         each(&mut Run { data, len, stride, first, index });
         first += 1;
         inner += 1;
@@ -50,6 +57,22 @@ pub(super) fn for_each_run<E: Real>(args: &Args, data: &mut [E], mut each: impl 
             first += len * stride - stride;
             inner = 0;
         }
+    }
+}
+
+/// Where run `index` along the axis of [`spec`] begins.
+#[inline(always)]
+pub(super) fn first_of(args: &Args, index: usize) -> usize {
+    let [len, stride, ..] = args.lengths();
+    index + index / stride.max(1) * (len * stride - stride)
+}
+
+impl<'a, E: Real> Run<'a, E> {
+    /// Run `index` of `data`, which begins at `first`.
+    #[inline(always)]
+    pub(super) fn new(args: &Args, data: &'a mut [E], first: usize, index: usize) -> Self {
+        let [len, stride, ..] = args.lengths();
+        Self { data, len, stride, first, index }
     }
 }
 
@@ -64,6 +87,23 @@ impl<E: Real> Run<'_, E> {
     #[inline(always)]
     fn iter<'x>(&self, x: &'x [E]) -> impl Iterator<Item = E> + use<'x, E> {
         self.places().filter_map(|place| x.get(place).copied())
+    }
+
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Element `i`, of those that there are.
+    #[inline(always)]
+    pub(super) fn get(&self, i: usize) -> E {
+        self.data.get(self.first + i * self.stride).copied().unwrap_or_default()
+    }
+
+    /// Element `i`, if it is one.
+    #[inline(always)]
+    pub(super) fn get_mut(&mut self, i: usize) -> Option<&mut E> {
+        if i < self.len { self.data.get_mut(self.first + i * self.stride) } else { None }
     }
 
     /// The largest element. Where there is a NaN it may be another one: what is added up over the run is NaN then anyway.

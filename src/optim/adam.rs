@@ -47,10 +47,10 @@ pub type AmsGrad<E = f32> = Adam<E, true>;
 
 /// The coefficients of a step of [`Adam`]: with gradient g, `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`,
 /// `p -= rate m / (√v root_scale + ε)`.
+// The first seven in the order in which the instructions for Arm microcontrollers read them.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(C)]
 pub struct AdamCoefficients<E> {
-    /// The learning rate, which decoupled weight decay is multiplied by.
-    pub learning_rate: E,
     /// β₁ and β₂.
     pub betas: [E; 2],
     /// 1 - β₁ and 1 - β₂.
@@ -61,6 +61,8 @@ pub struct AdamCoefficients<E> {
     pub root_scale: E,
     /// ε.
     pub epsilon: E,
+    /// The learning rate, which decoupled weight decay is multiplied by.
+    pub learning_rate: E,
     /// Whether weight decay is taken from the parameter instead of added to the gradient.
     pub decoupled: bool,
 }
@@ -162,12 +164,12 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
             AdamForm::Uncorrected => (self.learning_rate * (root / correction1), B::Elem::ONE),
         };
         AdamCoefficients {
-            learning_rate: self.learning_rate,
             betas: self.betas,
             rest: [B::Elem::ONE - beta1, B::Elem::ONE - beta2],
             rate,
             root_scale,
             epsilon: self.epsilon,
+            learning_rate: self.learning_rate,
             decoupled: self.decoupled,
         }
     }
@@ -180,7 +182,6 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
         grads: &[B::Elem],
         [m, v, largest]: [&mut [B::Elem]; 3],
     ) {
-        let c = *c;
         let rate = c.rate * group.learning_rate_factor;
         let (in_gradient, keep) = if c.decoupled {
             let shrink = c.learning_rate * group.learning_rate_factor * group.weight_decay;
@@ -189,12 +190,10 @@ impl<B: Backend, const AMSGRAD: bool> Optimizer<B> for Adam<B::Elem, AMSGRAD> {
             (group.weight_decay, B::Elem::ONE)
         };
         #[cfg(all(target_arch = "arm", target_abi = "eabihf", target_os = "none"))]
-        if !AMSGRAD && in_gradient == B::Elem::ZERO {
-            let numbers = [c.betas[0], c.betas[1], c.rest[0], c.rest[1], rate, c.root_scale, c.epsilon];
-            if crate::backend::vfp::adam(&numbers.map(Real::to_f32), keep, params, grads, m, v) {
-                return;
-            }
+        if !AMSGRAD && in_gradient == B::Elem::ZERO && crate::backend::vfp::adam(c, rate, keep, params, grads, m, v) {
+            return;
         }
+        let c = *c;
         // Values, not places: a compiler that cannot tell the slices apart would load again what it has just stored.
         let step = |p: B::Elem, g: B::Elem, m: &mut B::Elem, v: &mut B::Elem| {
             let g = decayed::<B>(in_gradient, p, g);

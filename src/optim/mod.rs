@@ -77,27 +77,26 @@ pub struct SettingError {
 }
 
 impl SettingError {
-    /// An error unless `fine`.
-    pub(crate) fn unless<E: Real>(fine: bool, rule: &'static str, found: E) -> Result<(), Self> {
-        if fine { Ok(()) } else { Err(Self { rule, found: found.to_f32() }) }
-    }
-
     /// Learning rates and epsilons.
     pub(crate) fn unless_not_negative<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
-        Self::unless(lies_below(E::INFINITY, &value), rule, value)
+        Self::of(rule, unless_below(E::INFINITY, value))
     }
 
     /// Decay rates.
     pub(crate) fn unless_below_one<E: Real>(rule: &'static str, value: E) -> Result<(), Self> {
-        Self::unless(lies_below(E::ONE, &value), rule, value)
+        Self::of(rule, unless_below(E::ONE, value))
+    }
+
+    fn of<E: Real>(rule: &'static str, found: Option<E>) -> Result<(), Self> {
+        found.map_or(Ok(()), |found| Err(Self { rule, found: found.to_f32() }))
     }
 }
 
-/// Whether a number is from 0 and below `end`. A function of its own on a microcontroller: where the compiler sees infinity, it makes
-/// twenty instructions of two comparisons. By reference, so that the number is not kept on the way, for an error to name it.
+/// The number, unless it is from 0 and below `end`. A function of its own on a microcontroller: where the compiler sees infinity, it
+/// makes twenty instructions of two comparisons.
 #[cfg_attr(target_os = "none", inline(never))]
-fn lies_below<E: Real>(end: E, number: &E) -> bool {
-    *number >= E::ZERO && *number < end
+fn unless_below<E: Real>(end: E, number: E) -> Option<E> {
+    if number >= E::ZERO && number < end { None } else { Some(number) }
 }
 
 impl core::fmt::Display for SettingError {

@@ -28,6 +28,7 @@ pub(crate) fn set_count<E: Real>(moments: &mut [E], at: usize, value: E) {
 }
 
 /// Adds one to a count in the header.
+#[cfg_attr(target_os = "none", inline(never))]
 pub(crate) fn count<E: Real>(moments: &mut [E], at: usize) {
     let count = moments.get(at).copied().unwrap_or_default();
     set_count(moments, at, count + E::ONE);

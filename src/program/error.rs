@@ -90,6 +90,19 @@ pub enum RunError {
     BrokenPlan,
 }
 
+/// The one thing that can go wrong in an update, in registers: a place for any error would lie on the stack below the kernels.
+#[derive(Clone, Copy)]
+pub(super) struct GradientNotFinite {
+    /// The gradient, or the norm.
+    pub(super) found: f32,
+}
+
+impl From<GradientNotFinite> for RunError {
+    fn from(GradientNotFinite { found }: GradientNotFinite) -> Self {
+        Self::GradientNotFinite { found }
+    }
+}
+
 impl core::fmt::Display for RunError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match *self {

@@ -3,7 +3,7 @@
 use core::iter;
 
 use super::operands::{backward_call, forward_call};
-use super::{Memory, Program, RunError, Space};
+use super::{GradientNotFinite, Memory, Program, Space};
 use crate::backend::{Backend, Real};
 use crate::ops::{Backward, Forward, MAX_INPUTS, Over, OverGradient};
 use crate::optim::{self, Optimizer};
@@ -240,9 +240,12 @@ pub(super) struct Pass<'p, B: Backend> {
 impl<B: Backend> Step<B> {
     /// Runs a forward step; others come later.
     pub(super) fn forward(&self, program: &Program<'_, B>, memory: &mut Memory<'_, B::Elem>, inputs: &[&[B::Elem]]) {
-        if let Action::Forward { run, .. } = self.action {
+        if matches!(self.action, Action::Forward { .. }) {
             let call = forward_call(self, program, memory, inputs);
-            run(call);
+            // Read after the call is put together: one number less that lives meanwhile.
+            if let Action::Forward { run, .. } = self.action {
+                run(call);
+            }
         }
     }
 
@@ -272,7 +275,7 @@ impl<B: Backend> Step<B> {
         pass: &Pass<'_, B>,
         coefficients: &O::Coefficients,
         memory: &mut Memory<'_, B::Elem>,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), GradientNotFinite> {
         match self.action {
             Action::Update => {
                 let param = self.place(pass.program.places, PARAM);
@@ -295,7 +298,7 @@ impl<B: Backend> Step<B> {
         memory: &mut Memory<'_, B::Elem>,
         run: Backward<B>,
         rows: usize,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), GradientNotFinite> {
         let Pass { program, inputs, .. } = *pass;
         let (param, out) = (self.place(program.places, PARAM), self.place(program.places, OUT));
         let row_len = (out.len() / rows.max(1)).max(1);
@@ -323,7 +326,7 @@ fn update<B: Backend, O: Optimizer<B>>(
     moments: &mut [B::Elem],
     first: usize,
     grads: &[B::Elem],
-) -> Result<(), RunError> {
+) -> Result<(), GradientNotFinite> {
     program.check_finite(grads)?;
     if let Some(group) = program.groups.iter().find(|group| group.range().contains(&first)) {
         let params_len = program.params_len();
