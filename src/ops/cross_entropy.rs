@@ -6,6 +6,10 @@
 //! else reads them, and backward turns it into `dx` there. With label smoothing ε the target is `(1 - ε) q + ε / c`. The
 //! definition is that of PyTorch's `cross_entropy`; the target gets no gradient.
 
+#[cfg(target_arch = "x86_64")]
+use core::array::from_fn;
+#[cfg(target_arch = "x86_64")]
+use core::hint::black_box;
 use core::marker::PhantomData;
 
 use super::class_loss::ClassTarget;
@@ -15,6 +19,8 @@ use super::runs::{Run, first_of, for_each_run, map_in_blocks, runs_of};
 use super::{Args, BackwardCall, ForwardCall, Gradient, Op, Over, OverGradient, Reads, Reduction, Spec};
 use crate::backend::dispatch::{Kernel, dispatch};
 use crate::backend::{Backend, Real, sum_of};
+#[cfg(target_arch = "x86_64")]
+use crate::backend::{transpose::transpose, tree};
 use crate::error::ShapeError;
 use crate::graph::{Graph, Var};
 use crate::shape::{Dims, R0, R2, Shape};
@@ -199,6 +205,11 @@ impl<B: Backend, T: Target<B::Elem>> Kernel<B::Elem> for Rows<'_, '_, B, T> {
         if VECTOR >= 32 && classes.stride == 1 {
             let mut terms = Terms::new(call.args, call.y);
             let smoothing = Smoothing::new(call.args, classes);
+            #[cfg(target_arch = "x86_64")]
+            if classes.classes <= FEW && call.saved.len() >= ROWS / 2 * classes.classes {
+                few_together::<B, T>(call.x[1], classes, &smoothing, call.saved, &mut terms);
+                return terms.finish();
+            }
             rows_together::<B, T>(call.x[1], classes, &smoothing, call.saved, &mut terms);
             return terms.finish();
         }
@@ -291,7 +302,61 @@ fn largest<E: Real>(x: &[E]) -> E {
     E::maximum(E::maximum(a, c), E::maximum(b, d))
 }
 
-/// The same for rows of neighbours, in machines with vectors: the exponentials and logarithms of some rows share them.
+/// How many rows share vectors.
+const ROWS: usize = 16;
+/// As many classes are few.
+#[cfg(target_arch = "x86_64")]
+const FEW: usize = 16;
+
+/// The same for rows of neighbours with few classes, in machines with vectors: some rows share them, each is a number of every vector.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn few_together<B: Backend, T: Target<B::Elem>>(
+    target: &[B::Elem],
+    classes: Classes,
+    smoothing: &Smoothing<B::Elem>,
+    x: &mut [B::Elem],
+    terms: &mut Terms<'_, B::Elem>,
+) {
+    let len = classes.classes.max(1);
+    let mut by_class = [[B::Elem::ZERO; ROWS]; FEW];
+    for (group, x) in x.chunks_mut(ROWS * len).enumerate() {
+        let count = x.len() / len;
+        transpose::<B>([count, len], x, len, by_class.as_flattened_mut(), ROWS);
+        // Classes one at a time (`black_box`): of all together the compiler gathers one number of each.
+        let mut largest = [-B::Elem::INFINITY; ROWS];
+        for rows in by_class.iter().take(len).map(black_box) {
+            largest = from_fn(|i| B::Elem::maximum(largest[i], rows[i]));
+        }
+        for rows in by_class.iter_mut().take(len).map(black_box) {
+            rows.iter_mut().zip(&largest).for_each(|(x, &largest)| *x -= largest);
+        }
+        let (mut totals, mut of_targets) = ([B::Elem::ZERO; ROWS], [B::Elem::ZERO; ROWS]);
+        for i in 0..count {
+            let row = Row::of_neighbours(len, group * ROWS + i);
+            let only = T::only(target, row.index);
+            let below = |class: usize| by_class[class][i];
+            (totals[i], of_targets[i]) = smoothing.weigh::<B, T>(target, classes, row, only, below);
+        }
+        let mut lanes = [[B::Elem::ZERO; ROWS]; 8];
+        for (class, rows) in by_class.iter_mut().take(len).map(black_box).enumerate() {
+            *rows = rows.map(B::exp);
+            lanes[class % 8].iter_mut().zip(&*rows).for_each(|(sum, &x)| *sum += x);
+        }
+        let sums: [B::Elem; ROWS] = from_fn(|i| tree(lanes.map(|lane| lane[i])));
+        let scales = sums.map(|sum| B::Elem::ONE / sum);
+        for rows in by_class.iter_mut().take(len).map(black_box) {
+            rows.iter_mut().zip(&scales).for_each(|(p, &scale)| *p *= scale);
+        }
+        transpose::<B>([len, count], by_class.as_flattened(), ROWS, x, len);
+        let logarithms = sums.map(B::ln);
+        for i in 0..count {
+            terms.push(totals[i] * logarithms[i] - of_targets[i]);
+        }
+    }
+}
+
+/// The same for many classes: only the exponentials and logarithms of some rows share vectors.
 #[inline(always)]
 fn rows_together<B: Backend, T: Target<B::Elem>>(
     target: &[B::Elem],
@@ -300,7 +365,6 @@ fn rows_together<B: Backend, T: Target<B::Elem>>(
     x: &mut [B::Elem],
     terms: &mut Terms<'_, B::Elem>,
 ) {
-    const ROWS: usize = 16;
     let len = classes.classes.max(1);
     for (group, x) in x.chunks_mut(ROWS * len).enumerate() {
         let (mut totals, mut of_targets, mut sums) =
@@ -445,7 +509,9 @@ mod tests {
             const { &table::<Strict<f64>>(forward_without::<Probability>, gradient_without::<Probability>) };
         let numbers =
             |len: usize, step: usize| (0..len).map(|i| (i * step % 23) as f64 / 5.0 - 2.0).collect::<Vec<_>>();
-        for shape in [Shape::new([21, 11]), Shape::new([3, 7, 5]), Shape::new([1, 1]), Shape::new([9])] {
+        for shape in
+            [Shape::new([21, 11]), Shape::new([18, 17]), Shape::new([3, 7, 5]), Shape::new([1, 1]), Shape::new([9])]
+        {
             let rows = shape.without(usize::from(shape.rank() > 1));
             let classes = class_loss::classes(shape);
             let x = numbers(shape.len(), 7);
